@@ -1,0 +1,98 @@
+# Everything runs in a local virtual environment; nothing is installed outside the checkout.
+# Needs Python 3.11 or newer, a C++20 compiler and make; CMake and Ninja come as build requirements.
+
+PYTHON ?= python3
+VENV ?= .venv
+SANITIZE_VENV ?= .venv-sanitize
+PYTEST_WORKERS ?= 2
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+
+ifeq ($(OS),Windows_NT)
+BIN_DIR := Scripts
+else
+BIN_DIR := bin
+endif
+BIN := $(VENV)/$(BIN_DIR)
+SANITIZE_BIN := $(SANITIZE_VENV)/$(BIN_DIR)
+
+PYTHON_CODE := src/polymargin tests benchmarks
+KERNELS := $(shell find src/kernels -name '*.hpp' -o -name '*.cpp' 2>/dev/null)
+SOURCES := pyproject.toml CMakeLists.txt $(wildcard README.md LICENSE) \
+	$(shell find src -type f -not -name '*.pyc' -not -name '*.so' -not -name '*.pyd' 2>/dev/null)
+WHEELS := $(VENV)/wheel
+WHEEL = $$(ls $(WHEELS)/polymargin-*.whl)
+
+# The sanitizer runtimes must be loaded before Python itself; libstdc++ too, or the interceptor
+# of C++ exceptions finds nothing to call. Their reports go straight to stderr, hence --capture=sys
+# where they are used: pytest would lose them when the process is ended.
+SANITIZER_RUNTIMES = $(foreach library,asan ubsan stdc++,$(shell $(CXX) -print-file-name=lib$(library).so))
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench sanitize clean
+
+help: ## list the targets
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1 /' | \
+		while read -r name text; do printf '  %-10s %s\n' "$$name" "$$text"; done
+
+demo: $(VENV)/.package ## train every loss on a small data set and print a table
+	$(BIN)/python -m polymargin.demo
+
+test: $(VENV)/.extra-test ## run the tests (PYTEST_ARGS="-k name", --run-slow, ...)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(PYTEST_ARGS)
+
+lint: $(VENV)/.extra-dev ## check style and types of the Python and C++ code
+	@failed=""; \
+	check() { echo "==> $$*"; "$$@" || failed="$$failed [$$*]"; }; \
+	check $(BIN)/ruff check $(PYTHON_CODE); \
+	check $(BIN)/ruff format --check $(PYTHON_CODE); \
+	check $(BIN)/mypy src/polymargin; \
+	echo "==> clang-format on src/kernels"; \
+	$(BIN)/clang-format --dry-run --Werror $(KERNELS) || failed="$$failed [clang-format]"; \
+	if [ -n "$$failed" ]; then echo "lint failed:$$failed"; exit 1; fi; \
+	echo "lint passed"
+
+format: $(VENV)/.extra-dev ## rewrite the code in the project's style
+	$(BIN)/ruff check --fix-only $(PYTHON_CODE)
+	$(BIN)/ruff format $(PYTHON_CODE)
+	$(BIN)/clang-format -i $(KERNELS)
+
+bench: $(VENV)/.extra-bench ## measure the speed beside LIBLINEAR (BENCH_ARGS="--quick")
+	$(BIN)/python -m benchmarks.speed $(BENCH_ARGS)
+
+sanitize: $(SANITIZE_VENV)/.package ## run the kernel tests under the address and undefined-behaviour sanitizers
+	LD_PRELOAD="$(SANITIZER_RUNTIMES)" \
+	ASAN_OPTIONS=detect_leaks=0 \
+	UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
+	$(SANITIZE_BIN)/python -m pytest -p no:cacheprovider --capture=sys tests/kernels $(PYTEST_ARGS)
+
+clean: ## remove environments, builds and caches
+	rm -rf $(VENV) $(SANITIZE_VENV) build dist wheelhouse
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.created:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "polymargin needs Python 3.11 or newer; try make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# The wheel is built once for all targets; --force-reinstall because its version does not change.
+# Each environment has a build directory of its own: CMake's cache would carry options over.
+$(VENV)/.package: $(VENV)/.created $(SOURCES)
+	rm -rf $(WHEELS)
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir $(WHEELS) . \
+		--config-settings=build-dir=$(VENV)/build
+	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps "$(WHEEL)"
+	$(BIN)/python -m pip install --quiet "$(WHEEL)"
+	@touch $@
+
+$(VENV)/.extra-%: $(VENV)/.package
+	$(BIN)/python -m pip install --quiet "$(WHEEL)[$*]"
+	@touch $@
+
+$(SANITIZE_VENV)/.package: $(SOURCES)
+	$(PYTHON) -m venv $(SANITIZE_VENV)
+	CXX="$(CXX)" $(SANITIZE_BIN)/python -m pip install --quiet ".[test]" \
+		--config-settings=build-dir=$(SANITIZE_VENV)/build \
+		--config-settings=cmake.define.POLYMARGIN_SANITIZE=ON
+	@touch $@

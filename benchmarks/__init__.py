@@ -1,0 +1,1 @@
+"""Benchmarks: speed against LIBLINEAR, cost of a pass, memory and scaling."""

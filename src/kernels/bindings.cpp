@@ -1,0 +1,312 @@
+// The Python face of the kernels: flat functions and two small classes, arrays taken without
+// copies, the GIL released around everything that loops over examples.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "cpu.hpp"
+#include "extrapolate.hpp"
+#include "losses.hpp"
+#include "objective.hpp"
+#include "sweep_rows.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+template <class T, class... Shape>
+using Array = nb::ndarray<T, nb::numpy, nb::c_contig, nb::device::cpu, Shape...>;
+template <class T>
+using Vector = Array<T, nb::ndim<1>>;
+template <class T>
+using Matrix2 = Array<T, nb::ndim<2>>;
+
+pm::LossKind loss_kind(const std::string& name) {
+    if (name == "crammer_singer") return pm::LossKind::crammer_singer;
+    if (name == "weston_watkins") return pm::LossKind::weston_watkins;
+    if (name == "top_k_alpha") return pm::LossKind::top_k_alpha;
+    if (name == "top_k_beta") return pm::LossKind::top_k_beta;
+    if (name == "one_vs_rest") return pm::LossKind::one_vs_rest;
+    throw std::invalid_argument("unknown loss: " + name);
+}
+
+void require(bool ok, const char* what) {
+    if (!ok) throw std::invalid_argument(what);
+}
+
+// Rows of B: the restricted problem of each, into P.
+template <class T>
+void solve_restricted(const std::string& loss, int top_k, Matrix2<const T> B,
+                      Vector<const double> c, Matrix2<T> P) {
+    const std::int64_t rows = B.shape(0);
+    const int m = static_cast<int>(B.shape(1));
+    require(P.shape(0) == B.shape(0) && P.shape(1) == B.shape(1), "B and P differ in shape");
+    require(c.shape(0) == B.shape(0), "c must have one entry per row of B");
+    const auto kind = loss_kind(loss);
+    const bool top = kind == pm::LossKind::top_k_alpha || kind == pm::LossKind::top_k_beta;
+    require(m >= 1 && (!top || (top_k >= 1 && top_k <= m)), "top_k must lie in 1..classes - 1");
+    nb::gil_scoped_release release;
+    const int padded = pm::round_up_lanes<T>(m);
+    std::vector<T> b(padded), p(padded);
+    pm::LossWork work;
+    pm::with_loss(kind, [&](auto tag) {
+        using Loss = decltype(tag);
+        for (std::int64_t i = 0; i < rows; ++i) {
+            std::copy_n(B.data() + i * m, m, b.data());
+            std::fill(b.begin() + m, b.end(), -pm::kInfinity<T>);
+            Loss::template solve<T>(b.data(), padded, c.data()[i], top_k, T(0), p.data(), work);
+            std::copy_n(p.data(), m, P.data() + i * m);
+        }
+    });
+}
+
+template <class T>
+std::tuple<double, double, double> extrapolate(Matrix2<T> W, Matrix2<T> Y, Matrix2<T> previous,
+                                               Matrix2<T> mean, double kappa, double kappa_next,
+                                               double beta, double blend) {
+    const auto size = static_cast<std::int64_t>(W.size());
+    require(Y.size() == W.size() && previous.size() == W.size() && mean.size() == W.size(),
+            "arrays differ in size");
+    nb::gil_scoped_release release;
+    const auto norms = pm::extrapolate(W.data(), Y.data(), previous.data(), mean.data(), size,
+                                       kappa, kappa_next, beta, blend);
+    return {norms.w, norms.v, norms.both};
+}
+
+// One problem's arrays, held for as long as Python holds the engine.
+template <class T>
+class Engine {
+  public:
+    Engine(const std::string& loss, int top_k, int n_classes, Vector<const std::int32_t> y,
+           Vector<const double> c, Vector<const double> squared_norm, Vector<T> threshold,
+           Vector<double> gap, Vector<std::uint8_t> still)
+        : kind_(loss_kind(loss)),
+          dual_(static_cast<std::int64_t>(y.shape(0))),
+          y_(y),
+          c_(c),
+          squared_norm_(squared_norm),
+          threshold_(threshold),
+          gap_(gap),
+          still_(still) {
+        const auto n = y.shape(0);
+        require(c.shape(0) == n && squared_norm.shape(0) == n && threshold.shape(0) == n &&
+                    gap.shape(0) == n && still.shape(0) == n,
+                "per-example arrays differ in length");
+        for (std::size_t i = 0; i < n; ++i)
+            require(y.data()[i] >= 0 && y.data()[i] < n_classes, "class code out of range");
+        examples_ = {y.data(),   c.data(),     squared_norm.data(), threshold.data(),
+                     gap.data(), still.data(), n_classes,           top_k};
+    }
+    virtual ~Engine() = default;
+
+    virtual std::tuple<double, double, double, std::int64_t> sweep(Matrix2<T> W,
+                                                                   Vector<const std::int64_t> order,
+                                                                   bool listed, double scale,
+                                                                   double skip) = 0;
+    virtual void evaluate(Matrix2<const T> W, int threads, Vector<double> loss,
+                          Vector<double> gap) = 0;
+    virtual void rebuild(Matrix2<double> V, int first, int last) = 0;
+
+    double dual_sum() const {
+        nb::gil_scoped_release release;
+        return pm::dual_sum(dual_);
+    }
+
+    // Nonzeros per row, then the entries, rows in order: the dual as CSR arrays.
+    void dual_counts(Vector<std::int64_t> counts) const {
+        require(counts.shape(0) == std::size_t(dual_.size()), "counts must have one entry per row");
+        for (std::int64_t i = 0; i < dual_.size(); ++i) {
+            const auto* row = dual_.row(i);
+            std::int64_t nonzero = 0;
+            for (int e = 0; e < dual_.count(i); ++e) nonzero += row[e].p != T(0);
+            counts.data()[i] = nonzero;
+        }
+    }
+    void dual_export(Vector<std::int32_t> classes, Vector<T> values) const {
+        std::size_t at = 0;
+        for (std::int64_t i = 0; i < dual_.size(); ++i) {
+            const auto* row = dual_.row(i);
+            for (int e = 0; e < dual_.count(i); ++e) {
+                if (row[e].p == T(0)) continue;
+                require(at < classes.shape(0) && at < values.shape(0), "arrays too short");
+                classes.data()[at] = row[e].cls;
+                values.data()[at++] = row[e].p;
+            }
+        }
+    }
+    void dual_import(Vector<const std::int64_t> indptr, Vector<const std::int32_t> classes,
+                     Vector<const T> values) {
+        require(indptr.shape(0) == std::size_t(dual_.size()) + 1, "indptr must have n + 1 entries");
+        for (std::int64_t i = 0; i < dual_.size(); ++i) {
+            const auto begin = indptr.data()[i], end = indptr.data()[i + 1];
+            require(begin >= 0 && begin <= end && std::size_t(end) <= classes.shape(0) &&
+                        std::size_t(end) <= values.shape(0),
+                    "indptr points outside the arrays");
+            auto* row = dual_.resize(i, static_cast<int>(end - begin));
+            for (auto e = begin; e < end; ++e) {
+                const auto cls = classes.data()[e];
+                require(cls >= 0 && cls < examples_.n_classes, "class code out of range");
+                row[e - begin] = {cls, values.data()[e]};
+            }
+        }
+    }
+
+  protected:
+    void check_weights(std::size_t rows, std::size_t columns, std::int64_t features,
+                       bool bias) const {
+        require(rows == std::size_t(features) + (bias ? 1 : 0), "W has the wrong number of rows");
+        require(columns >= std::size_t(examples_.n_classes) && columns % pm::kLanes<T> == 0,
+                "W has the wrong number of columns");
+    }
+    void check_order(const Vector<const std::int64_t>& order) const {
+        for (std::size_t at = 0; at < order.shape(0); ++at)
+            require(order.data()[at] >= 0 && order.data()[at] < dual_.size(),
+                    "order points outside the data");
+    }
+
+    pm::LossKind kind_;
+    pm::DualRows<T> dual_;
+    pm::Examples<T> examples_;
+
+  private:
+    Vector<const std::int32_t> y_;
+    Vector<const double> c_, squared_norm_;
+    Vector<T> threshold_;
+    Vector<double> gap_;
+    Vector<std::uint8_t> still_;
+};
+
+// The engine over one kind of matrix; Holder keeps that matrix's arrays alive.
+template <class Matrix, class Holder>
+class MatrixEngine : public Engine<typename Matrix::Scalar> {
+    using T = typename Matrix::Scalar;
+    using Base = Engine<T>;
+
+  public:
+    template <class... Args>
+    MatrixEngine(Matrix X, Holder holder, Args&&... args)
+        : Base(std::forward<Args>(args)...), X_(X), holder_(std::move(holder)) {
+        require(X.n == this->dual_.size(), "X and y differ in length");
+    }
+
+    std::tuple<double, double, double, std::int64_t> sweep(Matrix2<T> W,
+                                                           Vector<const std::int64_t> order,
+                                                           bool listed, double scale,
+                                                           double skip) override {
+        this->check_weights(W.shape(0), W.shape(1), X_.d, X_.bias != T(0));
+        this->check_order(order);
+        nb::gil_scoped_release release;
+        const auto ld = static_cast<std::int64_t>(W.shape(1));
+        const auto count = static_cast<std::int64_t>(order.shape(0));
+        const auto totals = pm::with_loss(this->kind_, [&](auto tag) {
+            using Loss = decltype(tag);
+            return listed
+                       ? pm::sweep_listed_classes<Loss>(X_, this->examples_, this->dual_, W.data(),
+                                                        ld, order.data(), count, scale, skip)
+                       : pm::sweep_all_classes<Loss>(X_, this->examples_, this->dual_, W.data(), ld,
+                                                     order.data(), count, scale, skip);
+        });
+        return {totals.gap, totals.loss, totals.dual, totals.moved};
+    }
+
+    void evaluate(Matrix2<const T> W, int threads, Vector<double> loss,
+                  Vector<double> gap) override {
+        this->check_weights(W.shape(0), W.shape(1), X_.d, X_.bias != T(0));
+        require(loss.shape(0) == std::size_t(X_.n) && gap.shape(0) == std::size_t(X_.n),
+                "loss and gap must have one entry per row");
+        nb::gil_scoped_release release;
+        const auto ld = static_cast<std::int64_t>(W.shape(1));
+        pm::with_loss(this->kind_, [&](auto tag) {
+            pm::evaluate_examples<decltype(tag)>(X_, W.data(), ld, this->examples_, this->dual_,
+                                                 threads, loss.data(), gap.data());
+        });
+    }
+
+    void rebuild(Matrix2<double> V, int first, int last) override {
+        require(V.shape(0) == std::size_t(X_.d) + (X_.bias != T(0) ? 1 : 0) && first >= 0 &&
+                    first <= last && last <= this->examples_.n_classes &&
+                    V.shape(1) == std::size_t(last - first),
+                "V has the wrong shape");
+        nb::gil_scoped_release release;
+        pm::rebuild_weights(X_, this->examples_, this->kind_ != pm::LossKind::one_vs_rest,
+                            this->dual_, first, last, V.data());
+    }
+
+  private:
+    Matrix X_;
+    Holder holder_;
+};
+
+template <class T, class I>
+Engine<T>* make_csr_engine(Vector<const T> data, Vector<const I> indices, Vector<const I> indptr,
+                           std::int64_t d, double bias, const std::string& loss, int top_k,
+                           int n_classes, Vector<const std::int32_t> y, Vector<const double> c,
+                           Vector<const double> squared_norm, Vector<T> threshold,
+                           Vector<double> gap, Vector<std::uint8_t> still) {
+    require(indptr.shape(0) >= 1, "indptr is empty");
+    const auto n = static_cast<std::int64_t>(indptr.shape(0)) - 1;
+    require(indptr.data()[0] == 0, "indptr must start at 0");
+    for (std::int64_t i = 0; i < n; ++i)
+        require(indptr.data()[i] <= indptr.data()[i + 1], "indptr must not decrease");
+    const auto nnz = std::size_t(indptr.data()[n]);
+    require(nnz <= data.shape(0) && nnz <= indices.shape(0), "indptr points past the data");
+    for (std::size_t e = 0; e < nnz; ++e)
+        require(indices.data()[e] >= 0 && std::int64_t(indices.data()[e]) < d,
+                "a column index points outside the matrix");
+    pm::CsrMatrix<T, I> X{data.data(), indices.data(), indptr.data(), n, d, T(bias)};
+    auto holder = std::make_tuple(data, indices, indptr);
+    return new MatrixEngine<pm::CsrMatrix<T, I>, decltype(holder)>(
+        X, holder, loss, top_k, n_classes, y, c, squared_norm, threshold, gap, still);
+}
+
+template <class T>
+Engine<T>* make_dense_engine(Matrix2<const T> data, double bias, const std::string& loss, int top_k,
+                             int n_classes, Vector<const std::int32_t> y, Vector<const double> c,
+                             Vector<const double> squared_norm, Vector<T> threshold,
+                             Vector<double> gap, Vector<std::uint8_t> still) {
+    pm::DenseMatrix<T> X{data.data(), std::int64_t(data.shape(0)), std::int64_t(data.shape(1)),
+                         T(bias)};
+    return new MatrixEngine<pm::DenseMatrix<T>, Matrix2<const T>>(
+        X, data, loss, top_k, n_classes, y, c, squared_norm, threshold, gap, still);
+}
+
+template <class T>
+void bind(nb::module_& m, const char* name) {
+    using E = Engine<T>;
+    nb::class_<E>(m, name)
+        .def(
+            "sweep", &E::sweep, "W"_a.noconvert(), "order"_a.noconvert(), "listed"_a, "scale"_a,
+            "skip"_a,
+            "One sweep over order. Returns (gap seen, loss seen, change of sum p, examples moved).")
+        .def("evaluate", &E::evaluate, "W"_a.noconvert(), "threads"_a, "loss"_a.noconvert(),
+             "gap"_a.noconvert(), "Loss and share of the gap of every example at W.")
+        .def("rebuild", &E::rebuild, "V"_a.noconvert(), "first"_a, "last"_a,
+             "Adds sum_i x_i a_i^T for the classes first..last to V.")
+        .def("dual_sum", &E::dual_sum)
+        .def("dual_counts", &E::dual_counts, "counts"_a.noconvert())
+        .def("dual_export", &E::dual_export, "classes"_a.noconvert(), "values"_a.noconvert())
+        .def("dual_import", &E::dual_import, "indptr"_a.noconvert(), "classes"_a.noconvert(),
+             "values"_a.noconvert());
+    m.def("solve_restricted", &solve_restricted<T>, "loss"_a, "top_k"_a, "B"_a.noconvert(),
+          "c"_a.noconvert(), "P"_a.noconvert());
+    m.def("extrapolate", &extrapolate<T>, "W"_a.noconvert(), "Y"_a.noconvert(),
+          "previous"_a.noconvert(), "mean"_a.noconvert(), "kappa"_a, "kappa_next"_a, "beta"_a,
+          "blend"_a, "The outer step; returns ||W||^2, ||V||^2 and W.V before it.");
+    m.def("csr_engine", &make_csr_engine<T, std::int32_t>, nb::rv_policy::take_ownership);
+    m.def("csr_engine", &make_csr_engine<T, std::int64_t>, nb::rv_policy::take_ownership);
+    m.def("dense_engine", &make_dense_engine<T>, nb::rv_policy::take_ownership);
+}
+
+}  // namespace
+
+NB_MODULE(POLYMARGIN_MODULE, m) {
+    bind<float>(m, "EngineF32");
+    bind<double>(m, "EngineF64");
+    m.attr("vector_bytes") = pm::kVectorBytes;
+    m.def("best_instruction_set", &pm::best_instruction_set);
+}

@@ -1,0 +1,108 @@
+// The restricted problem of top-k alpha: the biased projection onto the top-k simplex.
+//
+//     min 1/2 (||p||^2 + (sum p)^2) - b.p   over   0 <= p_j <= sum(p) / k,  sum p <= c
+//
+// Lapin (2015), lemmas 3 to 5 with rho = 1: p = clip(b - t, 0, u). Write z = t + u and
+// phi(x) = k x + sum_j max(b_j - x, 0), which is convex with its minimum, the sum L0 of the k
+// largest b, between b_[k+1] and b_[k]. "The bounds are sum(p) / k" says phi(t) = phi(z) = L, and
+// optimality without the bound c says L = k (k + 1) (z - t). z - t is concave in L, so
+// L - k (k + 1) (z - t) falls through zero once: walk the breakpoints upwards from L0 until it does
+// (or until k u = c), then solve the linear system of that piece.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "../simd.hpp"
+
+namespace pm {
+
+struct TopKThresholds {
+    double t;  // p = clip(b - t, 0, u),
+    double u;
+    bool full = false;  // or, exactly, p = u everywhere
+};
+
+// b: values in decreasing order; `count` of them given, `total` classes in all (those not given are
+// below the last one; the answer holds if they are below its t too). Sets `complete` to false when
+// too few are given to start.
+inline TopKThresholds walk_top_k_pieces(const double* b, int count, int total, int k, double c,
+                                        bool& complete) {
+    complete = true;
+    const double bound = c / k;
+    double upper_sum = 0;  // over U
+    for (int j = 0; j < k; ++j) upper_sum += b[j];
+    if (upper_sum <= 0) return {b[k - 1], 0.0};  // lemma 4
+    const double constant = std::min(upper_sum / (double(k) * (k + 1)), bound);
+    if (k == total) return {b[k - 1] - constant, constant, true};
+    if (count == k) {
+        complete = false;
+        return {b[k - 1], 0.0};
+    }
+    if (constant <= b[k - 1] - b[k]) return {b[k], constant};  // lemma 3, case 2
+
+    int i = k - 1, r = k + 1;  // U = b[0..i), M = b[i..r)
+    upper_sum -= b[k - 1];
+    double free_sum = b[k - 1] + b[k];
+    while (true) {
+        const double level_z =
+            i > 0 ? upper_sum - b[i - 1] + (k - i + 1) * b[i - 1] : kInfinity<double>;
+        const double level_t =
+            r < count ? upper_sum + free_sum - (r - k) * b[r] : kInfinity<double>;
+        const double level = std::min(level_z, level_t);
+        if (level == kInfinity<double>) break;
+        const double z = level_z <= level_t ? b[i - 1] : (level - upper_sum) / (k - i);
+        const double t = level_t <= level_z ? b[r] : (upper_sum + free_sum - level) / (r - k);
+        if (level <= double(k) * (k + 1) * (z - t) || z - t >= bound) break;
+        if (level_z <= level_t) {
+            --i;
+            upper_sum -= b[i];
+            free_sum += b[i];
+        } else {
+            free_sum += b[r];
+            ++r;
+        }
+    }
+    const double m = r - i, rest = k - i;
+    const double det = rest * rest + (i + double(k) * k) * m;
+    double u = (m * upper_sum + rest * free_sum) / det;
+    double t;
+    if (u > bound) {
+        u = bound;  // the knapsack problem of section 4.1
+        t = (free_sum - rest * u) / m;
+    } else {
+        t = (i * (1.0 + k) * free_sum - (rest + k * m) * upper_sum) / det + k * u;
+    }
+    return {t, u};
+}
+
+// Classes above the guess first (the classes that mattered at the last visit); all of them when
+// that was not enough. `work` is scratch.
+template <class T>
+TopKThresholds solve_top_k_simplex(const T* b, int padded, int k, double c, double guess,
+                                   std::vector<double>& work) {
+    int total = 0;
+    work.clear();
+    for (int j = 0; j < padded; ++j) {
+        if (b[j] == -kInfinity<T>) continue;
+        ++total;
+        if (double(b[j]) > guess) work.push_back(double(b[j]));
+    }
+    bool complete = false;
+    if (static_cast<int>(work.size()) >= k) {
+        std::sort(work.begin(), work.end(), std::greater<>());
+        const auto found =
+            walk_top_k_pieces(work.data(), static_cast<int>(work.size()), total, k, c, complete);
+        if (complete &&
+            (static_cast<int>(work.size()) == total || found.t >= guess || found.u == 0))
+            return found;
+    }
+    work.clear();
+    for (int j = 0; j < padded; ++j)
+        if (b[j] != -kInfinity<T>) work.push_back(double(b[j]));
+    std::sort(work.begin(), work.end(), std::greater<>());
+    return walk_top_k_pieces(work.data(), total, total, k, c, complete);
+}
+
+}  // namespace pm

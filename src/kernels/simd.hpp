@@ -1,0 +1,124 @@
+// Portable short vectors: the widest registers the translation unit is compiled for.
+//
+// GCC and Clang: their vector extensions. Elsewhere: a plain array the compiler may vectorise.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#if defined(__GNUC__) || defined(__clang__)
+#define PM_INLINE inline __attribute__((always_inline))
+#define PM_PREFETCH(p) __builtin_prefetch(p)
+#define PM_UNROLL _Pragma("GCC unroll 16")
+#else
+#define PM_INLINE __forceinline
+#define PM_PREFETCH(p) ((void)(p))
+#define PM_UNROLL
+#endif
+
+namespace pm {
+
+#if defined(__AVX512F__)
+inline constexpr int kVectorBytes = 64;
+#elif defined(__AVX__)
+inline constexpr int kVectorBytes = 32;
+#else
+inline constexpr int kVectorBytes = 16;
+#endif
+
+template <class T>
+inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
+
+template <class T>
+inline constexpr T kInfinity = std::numeric_limits<T>::infinity();
+
+template <class T>
+constexpr int round_up_lanes(int n) {
+    return (n + kLanes<T> - 1) / kLanes<T> * kLanes<T>;
+}
+
+template <class T>
+struct Vec {
+#if defined(__GNUC__) || defined(__clang__)
+    typedef T native __attribute__((vector_size(kVectorBytes)));
+#else
+    struct native {
+        T lane[kLanes<T>];
+        T& operator[](int i) { return lane[i]; }
+        T operator[](int i) const { return lane[i]; }
+    };
+#endif
+    native v;
+
+    static PM_INLINE Vec load(const T* p) {
+        Vec r;
+        std::memcpy(&r.v, p, sizeof(native));
+        return r;
+    }
+    PM_INLINE void store(T* p) const { std::memcpy(p, &v, sizeof(native)); }
+
+#if defined(__GNUC__) || defined(__clang__)
+    static PM_INLINE Vec set1(T x) { return {native{} + x}; }
+    friend PM_INLINE Vec operator+(Vec a, Vec b) { return {a.v + b.v}; }
+    friend PM_INLINE Vec operator-(Vec a, Vec b) { return {a.v - b.v}; }
+    friend PM_INLINE Vec operator*(Vec a, Vec b) { return {a.v * b.v}; }
+    // a * b + c
+    static PM_INLINE Vec fma(Vec a, Vec b, Vec c) { return {a.v * b.v + c.v}; }
+    static PM_INLINE Vec max(Vec a, Vec b) { return {a.v > b.v ? a.v : b.v}; }
+    static PM_INLINE Vec min(Vec a, Vec b) { return {a.v < b.v ? a.v : b.v}; }
+    // value where a > b, else zero
+    static PM_INLINE Vec where_greater(Vec a, Vec b, Vec value) {
+        return {a.v > b.v ? value.v : native{}};
+    }
+#else
+    static PM_INLINE Vec set1(T x) {
+        Vec r;
+        for (int i = 0; i < kLanes<T>; ++i) r.v.lane[i] = x;
+        return r;
+    }
+    template <class F>
+    static PM_INLINE Vec map(Vec a, Vec b, F f) {
+        Vec r;
+        for (int i = 0; i < kLanes<T>; ++i) r.v.lane[i] = f(a.v.lane[i], b.v.lane[i]);
+        return r;
+    }
+    friend PM_INLINE Vec operator+(Vec a, Vec b) {
+        return map(a, b, [](T x, T y) { return x + y; });
+    }
+    friend PM_INLINE Vec operator-(Vec a, Vec b) {
+        return map(a, b, [](T x, T y) { return x - y; });
+    }
+    friend PM_INLINE Vec operator*(Vec a, Vec b) {
+        return map(a, b, [](T x, T y) { return x * y; });
+    }
+    static PM_INLINE Vec fma(Vec a, Vec b, Vec c) { return a * b + c; }
+    static PM_INLINE Vec max(Vec a, Vec b) {
+        return map(a, b, [](T x, T y) { return x > y ? x : y; });
+    }
+    static PM_INLINE Vec min(Vec a, Vec b) {
+        return map(a, b, [](T x, T y) { return x < y ? x : y; });
+    }
+    static PM_INLINE Vec where_greater(Vec a, Vec b, Vec value) {
+        Vec r;
+        for (int i = 0; i < kLanes<T>; ++i)
+            r.v.lane[i] = a.v.lane[i] > b.v.lane[i] ? value.v.lane[i] : T(0);
+        return r;
+    }
+#endif
+
+    PM_INLINE T sum() const {
+        T total = v[0];
+        for (int i = 1; i < kLanes<T>; ++i) total += v[i];
+        return total;
+    }
+    PM_INLINE T maximum() const {
+        T best = v[0];
+        for (int i = 1; i < kLanes<T>; ++i) best = v[i] > best ? v[i] : best;
+        return best;
+    }
+};
+
+}  // namespace pm

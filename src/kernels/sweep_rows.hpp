@@ -1,0 +1,65 @@
+// A sweep, one example at a time: scores, visit, update of W.
+#pragma once
+
+#include <cstdint>
+
+#include "rows.hpp"
+#include "visit.hpp"
+
+namespace pm {
+
+// Applies the change listed in w to W: class by class when few moved, else whole rows.
+template <class Matrix, class T>
+PM_INLINE void apply_change(const Matrix& X, std::int64_t i, VisitScratch<T>& w, T* W,
+                            std::int64_t ld) {
+    if (w.touched * (2 * kLanes<T> / 4) < ld / 2) {
+        row_add_of(X, i, w.classes.data(), w.small_delta.data(), w.touched, W, ld);
+    } else {
+        for (int e = 0; e < w.touched; ++e) w.delta[w.classes[e]] = w.small_delta[e];
+        row_add(X, i, w.delta.data(), W, ld);
+    }
+}
+
+// Visits order[0..count) with all classes.
+template <class Loss, class Matrix, class T>
+VisitTotals sweep_all_classes(const Matrix& X, Examples<T> ex, DualRows<T>& dual, T* W,
+                              std::int64_t ld, const std::int64_t* order, std::int64_t count,
+                              double scale, double skip) {
+    VisitScratch<T> w(static_cast<int>(ld));
+    VisitTotals totals;
+    for (std::int64_t at = 0; at < count; ++at) {
+        const std::int64_t i = order[at];
+        row_scores(X, i, W, ld, w.s.data());
+        if (visit_all_classes<Loss>(w, static_cast<int>(ld), ex, dual, i, scale, skip, totals)) {
+            apply_change(X, i, w, W, ld);
+            clear_delta(w);
+        }
+    }
+    return totals;
+}
+
+// Visits order[0..count), each with the classes of its dual row only.
+template <class Loss, class Matrix, class T>
+VisitTotals sweep_listed_classes(const Matrix& X, Examples<T> ex, DualRows<T>& dual, T* W,
+                                 std::int64_t ld, const std::int64_t* order, std::int64_t count,
+                                 double scale, double skip) {
+    VisitScratch<T> w(static_cast<int>(ld));
+    std::vector<std::int32_t> classes(ld + 1);
+    VisitTotals totals;
+    for (std::int64_t at = 0; at < count; ++at) {
+        const std::int64_t i = order[at];
+        const int listed = dual.count(i);
+        if (listed == 0) continue;
+        const auto* row = dual.row(i);
+        for (int e = 0; e < listed; ++e) classes[e] = row[e].cls;
+        int m = listed;
+        if constexpr (Loss::coupled) classes[m++] = ex.y[i];
+        row_scores_of(X, i, W, ld, classes.data(), m, w.s.data());
+        if (visit_listed_classes<Loss>(w, ex, dual, i, scale, skip, totals))
+            row_add_of(X, i, w.classes.data(), w.small_delta.data(), w.touched, W, ld);
+        w.touched = 0;
+    }
+    return totals;
+}
+
+}  // namespace pm

@@ -1,0 +1,5 @@
+"""scikit-learn estimators: they validate, encode and wire; the solvers do the work."""
+
+from polymargin.estimators.linear import LinearMulticlassSVC
+
+__all__ = ["LinearMulticlassSVC"]

@@ -1,0 +1,50 @@
+"""Progress of a fit through ``sklearn.callback``: one task per pass over the data.
+
+scikit-learn's callbacks see a tree of tasks. The fit is its root, each pass of the solver a leaf.
+The solver reports a pass when it is over, so both hooks of its task run then.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.callback import CallbackContext
+
+
+class StopRequested(KeyboardInterrupt):
+    """A callback asked to stop; to the solver it is an interrupt like Ctrl-C."""
+
+
+class PassReporter:
+    """Give the solver's reports to the callbacks of an estimator.
+
+    Parameters
+    ----------
+    context : CallbackContext
+        The root task, that of the fit.
+    estimator : estimator
+        The estimator being fitted.
+    hook_arguments : dict
+        What the hooks may ask for: `X`, `y` and `metadata`.
+
+    Attributes
+    ----------
+    stopped : bool
+        Whether a callback asked to stop.
+    """
+
+    def __init__(
+        self, context: CallbackContext, estimator: Any, hook_arguments: dict[str, Any]
+    ) -> None:
+        self.stopped = False
+        self._context = context
+        self._estimator = estimator
+        self._hook_arguments = hook_arguments
+
+    def __call__(self, record: dict[str, Any]) -> None:
+        """Report the pass that just ended."""
+        task = self._context.subcontext(task_name="pass")
+        task.call_on_fit_task_begin(estimator=self._estimator, **self._hook_arguments)
+        if task.call_on_fit_task_end(estimator=self._estimator, **self._hook_arguments):
+            self.stopped = True
+            raise StopRequested

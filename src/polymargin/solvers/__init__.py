@@ -1,0 +1,6 @@
+"""Solvers: they take a problem and return a certified solution. No scikit-learn data handling here."""
+
+from polymargin.solvers.dual import DualSolver
+from polymargin.solvers.solution import Solution
+
+__all__ = ["DualSolver", "Solution"]

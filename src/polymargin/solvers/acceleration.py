@@ -1,0 +1,117 @@
+"""The accelerated outer loop for ill-conditioned problems.
+
+Instead of ``P(W)`` each pass works on ``P(W) + kappa/2 ||W - Y||^2`` with an extrapolated centre
+``Y <- W + beta (W - W_previous)``, ``beta = (1 - sqrt(q)) / (1 + sqrt(q))``,
+``q = 1 / (1 + kappa)`` (accelerated proximal point; Shalev-Shwartz and Zhang 2014, Lin, Mairal and
+Harchaoui 2015). In a sweep this only means curvature ``A / (1 + kappa)`` and
+``W = (kappa Y + V) / (1 + kappa)``; the dual stays feasible for the original problem.
+
+Two additions. The primal point is a moving average of W over about ``3 (sqrt(1 + kappa) - 1)``
+passes: the iterates circle the optimum, and their mean halves the gap. And ``kappa`` adapts: it
+starts at ``sqrt(mean c_i ||x_i||^2)``, grows while the dual rises (where examples outnumber features,
+so that one pass solves a proximal problem well), and is halved for good, with the momentum dropped,
+when the dual falls or the gap stops shrinking: too large a ``kappa`` for one inner pass diverges.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+
+from polymargin._kernels import kernels
+from polymargin.problem import Problem
+from polymargin.solvers.state import State
+
+LARGEST_START = 10.0
+WORTHWHILE = 0.3  # below this kappa the outer loop costs more than it gains
+GROWTH = 1.5
+GROW_AFTER = 6  # passes in a row without a fall of the dual
+REDUNDANT = 10  # examples per feature from which one pass solves a proximal problem well
+FALL = 0.05  # a fall of the dual by this part of the gap is too much
+
+
+def initial_kappa(problem: Problem, choice: Literal["auto"] | bool | float) -> float:
+    """The proximal strength to start with; 0 for none."""
+    if choice is False:
+        return 0.0
+    if choice is True or choice == "auto":
+        chosen = problem.visited
+        if len(chosen) == 0:
+            return 0.0
+        curvature = float(np.mean(problem.c[chosen] * problem.squared_norms[chosen]))
+        kappa = min(math.sqrt(curvature), LARGEST_START)
+        return kappa if choice is True or kappa >= WORTHWHILE else 0.0
+    return float(choice)
+
+
+class OuterLoop:
+    """Extrapolation, averaging and the control of ``kappa``.
+
+    Attributes
+    ----------
+    mean : ndarray
+        The primal point: the moving average of W.
+    """
+
+    def __init__(self, state: State, kappa: float, adaptive: bool) -> None:
+        self._state = state
+        self._adaptive = adaptive
+        pb = state.problem
+        self._may_grow = adaptive and len(pb.visited) >= REDUNDANT * pb.n_weights
+        state.kappa = kappa
+        state.Y = state.W.copy()
+        self._previous = state.W.copy()
+        self.mean = state.W.copy()
+        self._passes = 0
+        self._steady = 0
+        self._lowest_gap = math.inf
+        self._since_lowest = 0
+        self._last_dual = -math.inf
+
+    def step(self) -> tuple[float, float]:
+        """One outer step after a pass; returns ``||V||^2`` and ``||W - V||^2`` before it."""
+        state = self._state
+        root = math.sqrt(1.0 + state.kappa)
+        self._passes += 1
+        horizon = min(max(1.0, 3.0 * (root - 1.0)), self._passes)
+        beta = (root - 1.0) / (root + 1.0)
+        w, v, both = kernels.extrapolate(
+            state.W, state.Y, self._previous, self.mean, state.kappa, state.kappa, beta, 1 / horizon
+        )
+        return v, max(0.0, w + v - 2.0 * both)
+
+    def control(self, dual: float, gap: float) -> None:
+        """Adapt ``kappa`` to what the pass did: the dual value and the estimated gap after it."""
+        if not self._adaptive:
+            return
+        if gap < 0.9 * self._lowest_gap:
+            self._lowest_gap, self._since_lowest = gap, 0
+        else:
+            self._since_lowest += 1
+        patience = 10.0 + 10.0 * math.sqrt(1.0 + self._state.kappa)
+        if dual < self._last_dual - FALL * gap or self._since_lowest > patience:
+            self._back_off(gap)
+        else:
+            self._steady += 1
+            if self._may_grow and self._steady >= GROW_AFTER:
+                self._steady = 0
+                self._set_kappa(GROWTH * self._state.kappa, drop_momentum=False)
+        self._last_dual = dual
+
+    def _back_off(self, gap: float) -> None:
+        self._may_grow = False
+        self._steady = 0
+        self._lowest_gap, self._since_lowest = gap, 0
+        self._set_kappa(0.5 * self._state.kappa, drop_momentum=True)
+
+    def _set_kappa(self, kappa: float, *, drop_momentum: bool) -> None:
+        """Change ``kappa`` with the dual, and so V, as it is."""
+        state = self._state
+        assert state.Y is not None
+        V = (1.0 + state.kappa) * state.W - state.kappa * state.Y
+        if drop_momentum:
+            state.Y[:] = self._previous
+        state.kappa = kappa
+        state.W[:] = (kappa * state.Y + V) / (1.0 + kappa)

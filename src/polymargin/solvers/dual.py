@@ -1,0 +1,314 @@
+"""The dual solver: passes of exact block updates until the duality gap is certified.
+
+What happens per example is compiled (``src/kernels``); this module decides per pass: whom to visit
+(:mod:`~polymargin.solvers.shrinking`), the outer loop (:mod:`~polymargin.solvers.acceleration`), and
+when a certificate (:mod:`~polymargin.solvers.certificate`) is worth its cost of a pass.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+
+from polymargin.problem import Problem
+from polymargin.solvers.acceleration import OuterLoop, initial_kappa
+from polymargin.solvers.certificate import Certificate, certify
+from polymargin.solvers.shrinking import VisitPlan
+from polymargin.solvers.solution import Solution, feasible_start
+from polymargin.solvers.state import State
+
+CHUNK = 2e8  # multiplications between two looks at the clock and at Ctrl-C
+FIRST_GUESS = 0.5  # of the certified gap to the gap seen in a sweep
+LONGEST_WAIT = 50  # passes between two certificates at most
+FEW_PASSES = 5
+
+
+class DualSolver(BaseEstimator):
+    """Expert settings of the dual solver.
+
+    Parameters
+    ----------
+    shrinking : bool, default=True
+        Visit examples less often that gain nothing from a visit.
+    acceleration : "auto", bool or float, default="auto"
+        The accelerated outer loop: chosen by the conditioning of the data, on, off, or on with this
+        fixed ``kappa``.
+    certify : bool, default=True
+        Stop at the tolerance, with a certificate. False: make exactly ``max_iter`` passes and
+        certify nothing.
+    time_limit : float or None, default=None
+        Seconds after which to stop with the best certified model.
+    """
+
+    def __init__(
+        self,
+        *,
+        shrinking: bool = True,
+        acceleration: Literal["auto"] | bool | float = "auto",
+        certify: bool = True,
+        time_limit: float | None = None,
+    ) -> None:
+        self.shrinking = shrinking
+        self.acceleration = acceleration
+        self.certify = certify
+        self.time_limit = time_limit
+
+    def solve(
+        self,
+        problem: Problem,
+        *,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        random_state: Any = None,
+        n_jobs: int = 1,
+        verbose: int = 0,
+        start: Solution | None = None,
+        progress: Callable[[dict[str, Any]], None] | None = None,
+    ) -> Solution:
+        """Solve ``problem`` to a relative duality gap of ``tol``.
+
+        Parameters
+        ----------
+        problem : Problem
+        tol : float
+        max_iter : int
+            Passes at most.
+        random_state : int, RandomState or None
+        n_jobs : int
+            Threads.
+        verbose : int
+            Print a line per certificate.
+        start : Solution or None
+            Warm start from the solution of the same data with other weights.
+        progress : callable or None
+            Called after every pass with a dict: pass, time, gap (estimated), certified_gap,
+            n_awake, tol.
+
+        Returns
+        -------
+        Solution
+            Also on Ctrl-C, then with status ``"interrupted"``.
+        """
+        self._check()
+        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        run = _Run(self, problem, tol, max_iter, np.random.default_rng(seed), n_jobs, verbose)
+        try:
+            run.start(start)
+            run.loop(progress)
+        except KeyboardInterrupt:
+            run.status = "interrupted"
+        return run.solution()
+
+    def _check(self) -> None:
+        choice = self.acceleration
+        valid = isinstance(choice, bool) or choice == "auto"
+        if not valid and not (isinstance(choice, int | float) and choice >= 0):
+            raise ValueError(
+                f'acceleration must be "auto", True, False or a non-negative number, got {choice!r}.'
+            )
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise ValueError(f"time_limit must be positive seconds or None, got {self.time_limit}.")
+
+
+@dataclass
+class _Best:
+    certificate: Certificate
+    weights: NDArray
+    block: sparse.csr_array
+
+
+class _Run:
+    """One call of :meth:`DualSolver.solve`."""
+
+    def __init__(
+        self,
+        settings: DualSolver,
+        problem: Problem,
+        tol: float,
+        max_iter: int,
+        rng: np.random.Generator,
+        n_jobs: int,
+        verbose: int,
+    ) -> None:
+        self.settings = settings
+        self.problem = problem
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.began = time.perf_counter()
+        self.state = State(problem)
+        self.plan = VisitPlan(self.state, rng, settings.shrinking)
+        self.outer: OuterLoop | None = None
+        self.best: _Best | None = None
+        self.status = "max_iter" if settings.certify else "uncertified"
+        self.n_iter = 0
+        self.dual_sum = 0.0
+        self.primal_guess = 0.0  # last known primal value, for estimating relative gaps
+        self.guess = FIRST_GUESS
+        self.last_certified = 0
+        names = ("pass", "time", "primal", "dual", "gap", "n_awake")
+        self.history: dict[str, list[float]] = {name: [] for name in names}
+
+    def start(self, start: Solution | None) -> None:
+        """Warm start, and the outer loop if the problem asks for one."""
+        if start is not None:
+            self._take_over(start)
+        choice = self.settings.acceleration
+        if choice == "auto" and not self.settings.certify and self.max_iter <= FEW_PASSES:
+            return
+        kappa = initial_kappa(self.problem, choice)
+        if kappa > 0:
+            adaptive = choice == "auto" or choice is True
+            self.outer = OuterLoop(self.state, kappa, adaptive)
+
+    def _take_over(self, start: Solution) -> None:
+        shape = (self.problem.n_examples, self.problem.n_classes)
+        if start.block.shape != shape or start.loss != self.problem.loss.name:
+            raise ValueError(
+                f"start is a {start.loss} solution for {start.block.shape[0]} examples and "
+                f"{start.block.shape[1]} classes; this problem is {self.problem.loss.name} with "
+                f"{shape[0]} and {shape[1]}."
+            )
+        self.state.set_dual(start.block)
+        V = self.state.rebuild()
+        factor = feasible_start(self.problem, start, float(np.vdot(V, V)))
+        self.state.set_dual((start.block * factor).tocsr())
+        self.state.W[:] = V * V.dtype.type(factor)
+        self.dual_sum = self.state.dual_sum()
+
+    def loop(self, progress: Callable[[dict[str, Any]], None] | None) -> None:
+        """Passes until the gap is certified or a limit is reached."""
+        while self.n_iter < self.max_iter:
+            order = self.plan.next_order()
+            gap, loss = self._sweep(order)
+            self.plan.after(order)
+            self.n_iter += 1
+            gap, primal = self._outer_step(gap, loss)
+            relative = gap / primal if primal > 0 else 0.0
+            if self.settings.certify and self._worth_certifying(relative):
+                self._certify(relative, len(order))
+            if progress is not None:
+                progress(self._record(relative, len(order)))
+            if self.status == "converged" or self._out_of_time():
+                break
+        if self.settings.certify and self.last_certified < self.n_iter:
+            self._certify(float("nan"), 0)
+
+    def _sweep(self, order: NDArray[np.int64]) -> tuple[float, float]:
+        pb = self.problem
+        per_visit = (pb.X.nnz / max(1, pb.n_examples) if pb.is_sparse else pb.n_features) + 1
+        chunk = max(256, int(CHUNK / (per_visit * self.state.ld)))
+        gap = loss = 0.0
+        for first in range(0, len(order), chunk):
+            seen = self.state.sweep(order[first : first + chunk])
+            gap, loss, self.dual_sum = gap + seen[0], loss + seen[1], self.dual_sum + seen[2]
+            if self._out_of_time():
+                break
+        return gap, loss
+
+    def _outer_step(self, gap: float, loss: float) -> tuple[float, float]:
+        """The estimated gap and primal value after a pass; extrapolates."""
+        if self.outer is None:
+            if self.primal_guess == 0.0:
+                W = self.state.W.ravel()
+                self.primal_guess = loss + 0.5 * float(W @ W) + self.problem.constant_loss
+            return gap, self.primal_guess
+        v, distance = self.outer.step()
+        gap += 0.5 * distance
+        dual = self.dual_sum - 0.5 * v + self.problem.constant_loss
+        self.outer.control(dual, gap)
+        if self.primal_guess == 0.0:
+            self.primal_guess = max(dual + gap, loss)
+        return gap, self.primal_guess
+
+    def _worth_certifying(self, relative: float) -> bool:
+        waited = self.n_iter - self.last_certified
+        return self.guess * relative <= self.tol or waited >= LONGEST_WAIT
+
+    def _certify(self, relative: float, n_awake: int) -> None:
+        point = self.state.W if self.outer is None else self.outer.mean
+        found = certify(self.state, None if self.outer is None else point, self.n_jobs)
+        self.dual_sum = self.state.dual_sum()
+        self.last_certified = self.n_iter
+        self.primal_guess = found.primal
+        if relative > 0:
+            self.guess = min(1.0, found.gap / relative)
+        self.plan.wake()
+        row = (self.n_iter, self._elapsed(), found.primal, found.dual, found.gap, n_awake)
+        for name, value in zip(self.history, row, strict=True):
+            self.history[name].append(value)
+        if self.verbose:
+            print(
+                f"pass {self.n_iter:5d}  primal {found.primal:.8g}  dual {found.dual:.8g}  "
+                f"gap {found.gap:.2e}  awake {n_awake}  time {self._elapsed():.2f} s",
+                flush=True,
+            )
+        if self.best is None or found.gap < self.best.certificate.gap:
+            self.best = _Best(found, point.copy(), self.state.dual_block())
+        if found.gap <= self.tol and self.status == "max_iter":
+            self.status = "converged"
+
+    def _record(self, relative: float, n_awake: int) -> dict[str, Any]:
+        certified = self.best.certificate.gap if self.best else float("nan")
+        return {
+            "pass": self.n_iter,
+            "time": self._elapsed(),
+            "gap": relative,
+            "certified_gap": certified,
+            "n_awake": n_awake,
+            "tol": self.tol,
+        }
+
+    def _elapsed(self) -> float:
+        return time.perf_counter() - self.began
+
+    def _out_of_time(self) -> bool:
+        limit = self.settings.time_limit
+        if limit is None or self._elapsed() < limit:
+            return False
+        if self.status == "max_iter":
+            self.status = "time_limit"
+        return True
+
+    def solution(self) -> Solution:
+        """The best certified model; without certificates, the last one."""
+        if self.best is None and self.settings.certify:
+            self._certify(float("nan"), 0)
+        if self.best is not None:
+            weights, block = self.best.weights, self.best.block
+            found = self.best.certificate
+            gap = found.gap
+        else:
+            weights = self.state.W if self.outer is None else self.outer.mean
+            block = self.state.dual_block()
+            found, gap = Certificate(float("nan"), float("nan")), float("nan")
+        pb = self.problem
+        coef = np.ascontiguousarray(weights[: pb.n_features, : pb.n_classes].T)
+        intercept = np.zeros(pb.n_classes, coef.dtype)
+        if pb.intercept_scaling:
+            intercept = weights[pb.n_features, : pb.n_classes] * coef.dtype.type(
+                pb.intercept_scaling
+            )
+        return Solution(
+            coef=coef,
+            intercept=intercept,
+            primal=found.primal,
+            dual=found.dual,
+            gap=gap,
+            n_iter=self.n_iter,
+            history={name: np.asarray(values) for name, values in self.history.items()},
+            status=self.status,
+            block=block,
+            c=pb.c,
+            y=pb.y,
+            loss=pb.loss.name,
+        )

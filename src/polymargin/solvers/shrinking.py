@@ -1,0 +1,79 @@
+"""Which examples a pass visits: shrinking by visiting less often.
+
+An example whose block is optimal where it lies gains nothing from a visit. Instead of removing it
+(and having to reconstruct later) each example has an interval, in passes, until its next visit. What
+a visit finds is the example's share of the duality gap, ``c_i loss_i - p_i.h_i``, that has built up
+since the last one; it grows about quadratically with the interval. Intervals are therefore
+multiplied by ``sqrt(theta * mean share / share)``, at most by 2 and at least by 1/2, so that every
+visit finds about the same: examples that sit still (all zero, or at a vertex without violation) are
+soon visited every sixteenth pass only, free ones in every pass. The mean falls as the solver
+converges, which is the cooling of the tolerance in Keerthi et al. (2008), section 2.
+
+A certificate looks at all examples and wakes those that violate.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polymargin.solvers.state import State
+
+TARGET = 0.1  # theta
+LONGEST = 16.0
+WAKE = 0.01  # a certificate wakes examples with more than this times the mean share
+
+
+class VisitPlan:
+    """Chooses the examples of each pass, in a fresh random order.
+
+    Parameters
+    ----------
+    state : State
+    rng : numpy.random.Generator
+    shrinking : bool
+        False: every pass visits all examples.
+    """
+
+    def __init__(self, state: State, rng: np.random.Generator, shrinking: bool) -> None:
+        self._state = state
+        self._rng = rng
+        self._shrinking = shrinking
+        self._visited = state.problem.visited
+        self._pass = 0
+        if shrinking:
+            self._interval = np.ones(state.problem.n_examples, np.float32)
+            self._next = np.zeros(state.problem.n_examples, np.int32)
+
+    def next_order(self) -> NDArray[np.int64]:
+        """The examples of the next pass, shuffled."""
+        order = self._visited
+        if self._shrinking:
+            order = order[self._next[order] <= self._pass]
+            if len(order) == 0:  # everything sleeps: wake everything
+                order = self._visited
+        return self._rng.permutation(order)
+
+    def after(self, order: NDArray[np.int64]) -> None:
+        """Set the next visit of the examples just visited."""
+        self._pass += 1
+        if not self._shrinking or len(order) == 0:
+            return
+        share = self._state.gap[order]
+        target = TARGET * float(share.mean())
+        if target > 0:
+            factor = np.sqrt(target / np.maximum(share, target / 4))
+            interval = self._interval[order] * np.maximum(factor, 0.5)
+        else:
+            interval = self._interval[order] * 2
+        np.clip(interval, 1.0, LONGEST, out=interval)
+        self._interval[order] = interval
+        spread = self._rng.random(len(order), np.float32)  # so that they do not wake in step
+        self._next[order] = self._pass - 1 + (interval + spread).astype(np.int32)
+
+    def wake(self) -> None:
+        """After a certificate: visit every example that violates in the next pass."""
+        if self._shrinking:
+            share = self._state.gap
+            awake = share > WAKE * share.mean()
+            self._next[awake] = np.minimum(self._next[awake], self._pass)

@@ -1,0 +1,156 @@
+"""What changes while a problem is solved: the weights, the sparse dual, and per-example marks.
+
+With the proximal term of the accelerated outer loop (see :mod:`polymargin.solvers.acceleration`)
+the weights are ``W = (kappa Y + V) / (1 + kappa)`` with ``V = sum_i x_i a_i^T``; without it
+``kappa = 0`` and ``W = V``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from polymargin._kernels import kernels
+from polymargin.problem import Problem
+
+_REBUILD_BYTES = 256 * 2**20
+
+
+def _aligned_zeros(shape: tuple[int, int], dtype: Any) -> NDArray:
+    """Zeros whose rows start at a cache line (when a row's size is a multiple of one)."""
+    itemsize = np.dtype(dtype).itemsize
+    room = np.zeros(shape[0] * shape[1] + 64 // itemsize, dtype)
+    skip = (-room.ctypes.data) % 64 // itemsize
+    return room[skip : skip + shape[0] * shape[1]].reshape(shape)
+
+
+class State:
+    """The solver's working state for one problem.
+
+    Attributes
+    ----------
+    W : ndarray of shape (n_weights, padded classes)
+        Feature-major weights.
+    kappa : float
+        Strength of the proximal term.
+    Y : ndarray or None
+        Its centre; None while ``kappa`` is zero.
+    gap : ndarray of shape (n,)
+        Each example's share of the duality gap when it was last looked at.
+    still : uint8 ndarray of shape (n,)
+        Visits in a row that left the example's block as it was.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        n, dtype = problem.n_examples, problem.X.dtype
+        lanes = kernels.vector_bytes // dtype.itemsize
+        self.ld = -(-problem.n_classes // lanes) * lanes
+        self.W = self.new_weights()
+        self.Y: NDArray | None = None
+        self.kappa = 0.0
+        self.gap = np.zeros(n)
+        self.still = np.zeros(n, np.uint8)
+        self.threshold = np.zeros(n, dtype)
+        self._engine = self._make_engine()
+
+    def new_weights(self) -> NDArray:
+        """A zero array of the shape of W."""
+        return _aligned_zeros((self.problem.n_weights, self.ld), self.problem.X.dtype)
+
+    def _make_engine(self) -> Any:
+        pb = self.problem
+        shared = (
+            pb.intercept_scaling,
+            pb.loss.name,
+            pb.loss.k,
+            pb.n_classes,
+            np.ascontiguousarray(pb.y, np.int32),
+            np.ascontiguousarray(pb.c, np.float64),
+            pb.squared_norms,
+            self.threshold,
+            self.gap,
+            self.still,
+        )
+        if not pb.is_sparse:
+            return kernels.dense_engine(np.ascontiguousarray(pb.X), *shared)
+        index_type = np.promote_types(pb.X.indices.dtype, pb.X.indptr.dtype)
+        indices = pb.X.indices.astype(index_type, copy=False)
+        indptr = pb.X.indptr.astype(index_type, copy=False)
+        return kernels.csr_engine(pb.X.data, indices, indptr, pb.n_features, *shared)
+
+    @property
+    def scale(self) -> float:
+        """``1 / (1 + kappa)``: what curvature and updates of W are multiplied with."""
+        return 1.0 / (1.0 + self.kappa)
+
+    def sweep(
+        self, order: NDArray[np.int64], *, listed: bool = False, skip: float = 0.0
+    ) -> tuple[float, float, float, int]:
+        """Visit the examples of ``order``: exact block updates.
+
+        Parameters
+        ----------
+        order : int64 ndarray
+        listed : bool
+            Only the classes in each example's dual row.
+        skip : float
+            Leave blocks whose share of the gap is at most this.
+
+        Returns
+        -------
+        gap, loss : float
+            Sums over the visits of the share of the gap and of ``c_i loss_i``, before the update.
+        dual : float
+            Change of ``sum_ij p_ij``.
+        moved : int
+        """
+        result: tuple[float, float, float, int] = self._engine.sweep(
+            self.W, order, listed, self.scale, skip
+        )
+        return result
+
+    def evaluate(self, W: NDArray, n_jobs: int = 1) -> NDArray[np.float64]:
+        """``c_i loss_i`` of every example at W; refreshes ``gap``."""
+        losses = np.empty(self.problem.n_examples)
+        self._engine.evaluate(W, n_jobs, losses, self.gap)
+        return losses
+
+    def dual_sum(self) -> float:
+        """``sum_ij p_ij``."""
+        return float(self._engine.dual_sum())
+
+    def rebuild(self) -> NDArray:
+        """``V = sum_i x_i a_i^T`` from the dual, accumulated in double, in the dtype of X."""
+        V = self.new_weights()
+        width = max(1, _REBUILD_BYTES // (8 * max(1, self.problem.n_weights)))
+        for first in range(0, self.problem.n_classes, width):
+            last = min(first + width, self.problem.n_classes)
+            block = np.zeros((self.problem.n_weights, last - first))
+            self._engine.rebuild(block, first, last)
+            V[:, first:last] = block
+        return V
+
+    def dual_block(self) -> sparse.csr_array:
+        """The dual ``p`` as CSR, (n, classes)."""
+        pb = self.problem
+        indptr = np.zeros(pb.n_examples + 1, np.int64)
+        self._engine.dual_counts(indptr[1:])
+        np.cumsum(indptr, out=indptr)
+        classes = np.empty(indptr[-1], np.int32)
+        values = np.empty(indptr[-1], pb.X.dtype)
+        self._engine.dual_export(classes, values)
+        p = sparse.csr_array((values, classes, indptr), shape=(pb.n_examples, pb.n_classes))
+        p.sort_indices()
+        return p
+
+    def set_dual(self, p: sparse.csr_array) -> None:
+        """Take over a dual; W is rebuilt by the caller."""
+        self._engine.dual_import(
+            p.indptr.astype(np.int64, copy=False),
+            p.indices.astype(np.int32, copy=False),
+            p.data.astype(self.problem.X.dtype, copy=False),
+        )

@@ -1,0 +1,1 @@
+"""Tests; run from the project root."""

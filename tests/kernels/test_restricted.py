@@ -1,0 +1,267 @@
+"""The compiled restricted solvers agree with exact arithmetic and with a general QP solver.
+
+Hypothesis draws the inputs. No answer is larger than the largest |b|, so errors are measured
+against it: in float64 this is never looser than 1e-9 * max(1, |b|, bounds).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from polymargin import get_loss
+from tests.reference.block_sets import solve_with_clarabel
+from tests.reference.restricted import (
+    infeasibility,
+    optimality_gap,
+    solve_exactly,
+    solve_to_floats,
+)
+
+LOSSES = ("crammer_singer", "weston_watkins", "top_k_alpha", "top_k_beta", "one_vs_rest")
+TOP_K_LOSSES = ("top_k_alpha", "top_k_beta")
+ACCURACY = {np.float64: 1e-12, np.float32: 2e-6}
+FEASIBILITY = {np.float64: 1e-12, np.float32: 1e-6}
+
+every_loss = pytest.mark.parametrize("name", LOSSES)
+every_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32])
+
+
+def examples(count: int):
+    """Return settings for `count` reproducible examples without a deadline."""
+    return settings(
+        max_examples=count,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+
+
+def solve(name, b, c, top_k, dtype=np.float64):
+    """Solve one problem with the compiled code."""
+    loss = get_loss(name, top_k=top_k if name in TOP_K_LOSSES else None)
+    return loss.solve_restricted(np.asarray(b, dtype=dtype), c)
+
+
+def assert_exact(name, b, c, top_k, dtype=np.float64):
+    """The compiled answer is feasible and within rounding of the exact one."""
+    b = np.asarray(b, dtype=dtype)
+    p = solve(name, b, c, top_k, dtype)
+    assert p.shape == b.shape and p.dtype == dtype
+    expected = solve_to_floats(name, b, c, top_k)
+    error = np.max(np.abs(p.astype(np.float64) - expected))
+    scale = float(np.max(np.abs(b)))
+    assert error <= ACCURACY[dtype] * scale, f"error {error:.2e} at scale {scale:.2e}"
+    excess = float(infeasibility(name, p, c, top_k))
+    assert excess <= FEASIBILITY[dtype], f"outside the block set by {excess:.2e} (relative to c)"
+
+
+# --- strategies ----------------------------------------------------------------------------------
+
+EXPONENTS = st.integers(-12, 12)
+WELL_SCALED = st.floats(-4, 4, allow_subnormal=False)
+TIES = st.sampled_from([-1.0, -0.5, 0.0, 0.1, 0.5, 1.0, 3.0])
+
+
+@st.composite
+def powers_of_ten(draw, mantissas):
+    """Draw numbers of very different sizes."""
+    return draw(mantissas) * 10.0 ** draw(EXPONENTS)
+
+
+def scaled(elements, scale):
+    return elements.map(lambda value: value * scale)
+
+
+BOUNDS = st.one_of(
+    st.sampled_from([1e-12, 0.1, 0.5, 1.0, 2.0, 1e12]),
+    st.floats(0.01, 10),
+    powers_of_ten(st.floats(1, 10)),
+)
+ENTRIES = {
+    "random": WELL_SCALED,
+    "tied": TIES,
+    "tiny": scaled(WELL_SCALED, 1e-12),
+    "tiny tied": scaled(TIES, 1e-12),
+    "huge": scaled(WELL_SCALED, 1e12),
+    "huge tied": scaled(TIES, 1e12),
+    "mixed": powers_of_ten(st.floats(-10, 10, allow_subnormal=False)),
+}
+
+
+@st.composite
+def restricted_problems(draw, kinds=tuple(ENTRIES), max_size=12):
+    """Draw (b, c, top_k) with 1 to max_size wrong classes."""
+    entries = ENTRIES[draw(st.sampled_from(kinds))]
+    b = draw(st.lists(entries, min_size=1, max_size=max_size))
+    return b, draw(BOUNDS), draw(st.integers(1, len(b)))
+
+
+@st.composite
+def large_problems(draw):
+    """Draw (b, c, top_k) with up to 2,000 wrong classes, the entries from a seeded generator."""
+    m = draw(st.one_of(st.integers(13, 300), st.sampled_from([511, 999, 1000, 1999, 2000])))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    kind = draw(st.sampled_from(["normal", "tied", "mixed", "near ties", "one stands out"]))
+    b = {
+        "normal": lambda: rng.normal(size=m),
+        "tied": lambda: rng.integers(-2, 4, size=m) / 3.0,
+        "mixed": lambda: rng.normal(size=m) * 10.0 ** rng.integers(-12, 13, size=m),
+        "near ties": lambda: 1.0 + 1e-12 * rng.normal(size=m),
+        "one stands out": lambda: rng.normal(size=m) + 1e3 * (np.arange(m) == m // 2),
+    }[kind]()
+    b = b * draw(st.sampled_from([1e-12, 1.0, 1.0, 1e12]))
+    c = draw(BOUNDS) * draw(st.sampled_from([1.0, float(np.max(np.abs(b)))]))
+    top_k = draw(st.one_of(st.sampled_from([1, 2, 5, m // 2, m - 1, m]), st.integers(1, m)))
+    return b, c, top_k
+
+
+# --- agreement with exact arithmetic -------------------------------------------------------------
+
+
+@every_loss
+@examples(800)
+@example(problem=([0.0], 1.0, 1))
+@example(problem=([-1.0, -2.0, -0.5], 1.0, 2))
+@example(problem=([0.5] * 7, 0.3, 3))
+@example(problem=([0.0, 0.0, 0.0], 1.0, 3))
+@example(problem=([1e12, 1e12, -1e-12], 1e-12, 2))
+@example(problem=([1.0, -5.0, -5.0], 10.0, 2))
+@given(problem=restricted_problems())
+def test_small_problems_are_solved_exactly(name, problem):
+    assert_exact(name, *problem)
+
+
+@every_loss
+@examples(250)
+@given(problem=restricted_problems())
+def test_small_problems_are_solved_in_single_precision(name, problem):
+    b, c, top_k = problem
+    assert_exact(name, b, float(np.float32(c)), top_k, dtype=np.float32)
+
+
+@every_loss
+@examples(60)
+@given(problem=large_problems())
+def test_up_to_2000_classes_are_solved_exactly(name, problem):
+    assert_exact(name, *problem)
+
+
+@every_loss
+@examples(15)
+@given(problem=large_problems())
+def test_up_to_2000_classes_are_solved_in_single_precision(name, problem):
+    b, c, top_k = problem
+    assert_exact(name, b, float(np.float32(c)), top_k, dtype=np.float32)
+
+
+@every_loss
+@pytest.mark.parametrize("c", [1e-12, 1e-3, 0.7, 1e12])
+@pytest.mark.parametrize("value", [-1.0, -1e-300, 0.0, 1e-300, 1e-12, 0.25, 1e12])
+@pytest.mark.parametrize("m", [1, 2, 3, 8, 17])
+def test_equal_entries_of_any_size(name, m, value, c):
+    for top_k in {1, (m + 1) // 2, m}:
+        assert_exact(name, np.full(m, value), c, top_k)
+
+
+@every_loss
+@every_dtype
+def test_nothing_violated_gives_exactly_zero(name, dtype):
+    rng = np.random.default_rng(0)
+    b = -rng.uniform(0, 2, size=(50, 9)).astype(dtype)
+    b[:, 3] = 0.0
+    np.testing.assert_array_equal(solve(name, b, 1.0, 4, dtype), np.zeros_like(b))
+
+
+# --- agreement with a general QP solver ----------------------------------------------------------
+
+
+@every_loss
+@pytest.mark.parametrize("m", [1, 2, 3, 5, 9, 20])
+def test_agrees_with_clarabel(name, m):
+    rng = np.random.default_rng(m)
+    for top_k in sorted({1, 2, (m + 1) // 2, m} & set(range(1, m + 1))):
+        for _ in range(4):
+            b, c = 2 * rng.normal(size=m), rng.uniform(0.1, 3)
+            expected = solve_with_clarabel(name, b, c, top_k)
+            np.testing.assert_allclose(solve(name, b, c, top_k), expected, rtol=0, atol=1e-7)
+
+
+# --- relations between problems ------------------------------------------------------------------
+
+
+@examples(300)
+@given(problem=restricted_problems())
+def test_top_1_is_crammer_singer(problem):
+    b, c, _ = problem
+    reference = solve("crammer_singer", b, c, None)
+    tolerance = 1e-12 * np.max(np.abs(b))
+    for name in TOP_K_LOSSES:
+        np.testing.assert_allclose(solve(name, b, c, 1), reference, rtol=0, atol=tolerance)
+
+
+@every_loss
+@every_dtype
+@pytest.mark.parametrize("m", [1, 2, 7, 19, 150])
+def test_a_batch_is_its_rows(name, m, dtype):
+    rng = np.random.default_rng(m)
+    b = (rng.normal(size=(40, m)) * 10.0 ** rng.integers(-3, 4, size=(40, 1))).astype(dtype)
+    c = 10.0 ** rng.uniform(-2, 2, size=40)
+    top_k = (m + 1) // 2
+    batch = solve(name, b, c, top_k, dtype)
+    single = [solve(name, row, bound, top_k, dtype) for row, bound in zip(b, c, strict=True)]
+    np.testing.assert_array_equal(batch, np.array(single))
+    np.testing.assert_array_equal(
+        solve(name, b, 0.5, top_k), solve(name, b, np.full(40, 0.5), top_k)
+    )
+
+
+@every_loss
+@examples(100)
+@given(problem=restricted_problems(), seed=st.integers(0, 1000))
+def test_the_order_of_the_classes_does_not_matter(name, problem, seed):
+    b, c, top_k = problem
+    order = np.random.default_rng(seed).permutation(len(b))
+    b = np.asarray(b)
+    tolerance = 1e-12 * np.max(np.abs(b))
+    np.testing.assert_allclose(
+        solve(name, b[order], c, top_k), solve(name, b, c, top_k)[order], rtol=0, atol=tolerance
+    )
+
+
+@every_loss
+def test_the_input_is_left_alone_and_may_be_read_only_or_strided(name):
+    wide = np.random.default_rng(3).normal(size=(6, 20))
+    wide.setflags(write=False)
+    b = wide[::2, ::3]
+    kept = b.copy()
+    np.testing.assert_array_equal(solve(name, b, 1.0, 3), solve(name, kept, 1.0, 3))
+    np.testing.assert_array_equal(b, kept)
+
+
+# --- the oracle itself ---------------------------------------------------------------------------
+
+
+@every_loss
+@examples(200)
+@given(problem=restricted_problems())
+def test_the_exact_oracle_is_feasible_and_optimal(name, problem):
+    b, c, top_k = problem
+    p = solve_exactly(name, b, c, top_k)
+    assert infeasibility(name, p, c, top_k) == 0
+    assert optimality_gap(name, b, c, p, top_k) == 0
+
+
+@every_loss
+def test_the_exact_oracle_agrees_with_clarabel(name):
+    rng = np.random.default_rng(7)
+    for m, top_k in [(1, 1), (4, 2), (4, 4), (11, 3)]:
+        check = partial(np.testing.assert_allclose, rtol=0, atol=1e-7)
+        for _ in range(5):
+            b, c = 2 * rng.normal(size=m), rng.uniform(0.1, 3)
+            check(solve_to_floats(name, b, c, top_k), solve_with_clarabel(name, b, c, top_k))

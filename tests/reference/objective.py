@@ -1,0 +1,140 @@
+"""Primal and dual objective recomputed from scratch in float64, from what a fitted model shows.
+
+    P = 1/2 ||W||^2 + sum_i c_i loss_i          (W with the constant feature's weights)
+    D = sum_ij p_ij - 1/2 ||V||^2,  V = sum_i x_i a_i^T     (x_i with the constant feature appended)
+
+A row of zeros without an intercept has curvature A = 0; it adds c_i * loss(scores = 0) to P and
+to D alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A whole problem in plain arrays: what P and D depend on besides the model."""
+
+    X: Any
+    y: np.ndarray
+    c: np.ndarray
+    loss: str
+    top_k: int | None = None
+    intercept_scaling: float = 0.0
+    n_classes: int | None = None
+
+    @property
+    def K(self) -> int:
+        return int(self.y.max()) + 1 if self.n_classes is None else self.n_classes
+
+
+def widened(spec: Spec) -> Any:
+    """Return X in float64 with the constant feature appended where there is an intercept."""
+    X = sparse.csr_array(spec.X, dtype=np.float64)
+    if spec.intercept_scaling == 0:
+        return X
+    constant = np.full((X.shape[0], 1), float(spec.intercept_scaling))
+    return sparse.hstack([X, sparse.csr_array(constant)], format="csr")
+
+
+def wrong_margins(scores: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return h_ij = 1 + s_ij - s_iy for the wrong classes j, shape (n, K - 1)."""
+    n, K = scores.shape
+    h = 1.0 + scores - scores[np.arange(n), y][:, None]
+    return h[np.arange(K)[None, :] != y[:, None]].reshape(n, K - 1)
+
+
+def signs(y: np.ndarray, K: int) -> np.ndarray:
+    """Return the (n, K) matrix with 1 at the true class and -1 elsewhere."""
+    return np.where(np.arange(K)[None, :] == y[:, None], 1.0, -1.0)
+
+
+def loss_values(scores: np.ndarray, y: np.ndarray, loss: str, top_k: int | None) -> np.ndarray:
+    """Return the loss of every example in float64."""
+    scores = np.asarray(scores, dtype=np.float64)
+    if loss == "one_vs_rest":
+        return np.maximum(0.0, 1.0 - signs(y, scores.shape[1]) * scores).sum(axis=1)
+    descending = -np.sort(-wrong_margins(scores, y), axis=1)
+    if loss == "crammer_singer":
+        return np.maximum(0.0, descending[:, 0])
+    if loss == "weston_watkins":
+        return np.maximum(0.0, descending).sum(axis=1)
+    if loss == "top_k_beta":
+        return np.maximum(0.0, descending[:, :top_k]).sum(axis=1) / top_k
+    assert loss == "top_k_alpha"
+    return np.maximum(0.0, descending[:, :top_k].sum(axis=1) / top_k)
+
+
+def primal(spec: Spec, coef: np.ndarray, intercept: np.ndarray) -> float:
+    """Return P at coef (K, d) and intercept (K,), scores being X @ coef.T + intercept."""
+    coef, intercept = np.asarray(coef, np.float64), np.asarray(intercept, np.float64)
+    penalty = np.vdot(coef, coef)
+    if spec.intercept_scaling == 0:
+        assert not intercept.any(), "an intercept without a constant feature"
+    else:
+        penalty += np.vdot(intercept, intercept) / spec.intercept_scaling**2
+    scores = sparse.csr_array(spec.X, dtype=np.float64) @ coef.T + intercept
+    losses = loss_values(scores, spec.y, spec.loss, spec.top_k)
+    return float(0.5 * penalty + np.dot(spec.c, losses))
+
+
+def block_mass(spec: Spec, a: np.ndarray) -> np.ndarray:
+    """Return sum_j p_ij for every example from the rows a_i."""
+    if spec.loss == "one_vs_rest":
+        return np.abs(a).sum(axis=1)
+    return a[np.arange(len(a)), spec.y]
+
+
+def dual(spec: Spec, a: Any) -> float:
+    """Return D at the dual matrix a of shape (n, K), dense or sparse."""
+    a = dense_rows(a)
+    X = widened(spec)
+    empty = np.asarray(abs(X).sum(axis=1)).ravel() == 0
+    at_zero = loss_values(np.zeros(a.shape), spec.y, spec.loss, spec.top_k)
+    gained = np.where(empty, spec.c * at_zero, block_mass(spec, a))
+    V = X.T @ a
+    return float(gained.sum() - 0.5 * np.vdot(V, V))
+
+
+def relative_gap(spec: Spec, coef: np.ndarray, intercept: np.ndarray, a: Any) -> float:
+    """Return (P - D) / P."""
+    P = primal(spec, coef, intercept)
+    return (P - dual(spec, a)) / P
+
+
+def dense_rows(a: Any) -> np.ndarray:
+    """Return the dual matrix as a dense float64 array."""
+    return np.asarray(a.todense() if sparse.issparse(a) else a, dtype=np.float64)
+
+
+def dual_infeasibility(spec: Spec, a: Any) -> float:
+    """Return the largest violation of the block sets, relative to each example's c."""
+    a = dense_rows(a)
+    absent = spec.c == 0
+    assert not a[absent].any(), "an absent example has a dual variable"
+    a, y, c = a[~absent], spec.y[~absent], spec.c[~absent]
+    if spec.loss == "one_vs_rest":
+        p = signs(y, spec.K) * a
+        return float(max(0.0, (-p / c[:, None]).max(), (p / c[:, None] - 1).max()))
+    wrong = np.arange(spec.K)[None, :] != y[:, None]
+    p = -a[wrong].reshape(len(a), spec.K - 1) / c[:, None]
+    total = p.sum(axis=1)
+    balance = np.abs(a.sum(axis=1)) / c
+    return float(max(0.0, balance.max(), (-p).max(), _excess(spec, p, total)))
+
+
+def _excess(spec: Spec, p: np.ndarray, total: np.ndarray) -> float:
+    """Return by how much p, already divided by c, exceeds its upper bounds."""
+    if spec.loss == "weston_watkins":
+        return float((p - 1).max())
+    excess = [(total - 1).max()]
+    if spec.loss == "top_k_beta":
+        excess.append((p - 1 / spec.top_k).max())
+    if spec.loss == "top_k_alpha":
+        excess.append((p - total[:, None] / spec.top_k).max())
+    return float(max(excess))

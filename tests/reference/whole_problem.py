@@ -1,0 +1,65 @@
+"""The primal problem of every loss as a QP for a general solver (CVXPY with Clarabel)."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import cvxpy as cp
+import numpy as np
+from scipy import sparse
+
+from tests.reference.block_sets import CLARABEL
+from tests.reference.objective import Spec, signs
+
+
+@cache
+def random_spec(
+    loss: str,
+    top_k: int | None,
+    K: int,
+    *,
+    weights: bool = False,
+    zero_rows: bool = False,
+    intercept: bool = False,
+    seed: int = 0,
+) -> Spec:
+    """Draw a small problem: overlapping classes, n = 25, d = 4."""
+    rng = np.random.default_rng(seed)
+    n, d = 25, 4
+    y = np.arange(n, dtype=np.int32) % K
+    X = rng.normal(size=(n, d)) + rng.normal(size=(K, d))[y]
+    X[rng.random(size=X.shape) < 0.2] = 0.0
+    if zero_rows:
+        X[[2, 11, 17]] = 0.0
+    c = np.full(n, 0.8)
+    if weights:
+        c *= rng.uniform(0.2, 3.0, size=n)
+        c[[5, 9]] = 0.0
+    return Spec(X, y, c, loss, top_k, 1.5 if intercept else 0.0, K)
+
+
+def example_loss(spec: Spec, scores: cp.Expression, i: int) -> cp.Expression:
+    """Return the loss of example i as a convex expression of its scores."""
+    if spec.loss == "one_vs_rest":
+        return cp.sum(cp.pos(1 - cp.multiply(signs(spec.y[i : i + 1], spec.K)[0], scores)))
+    wrong = [j for j in range(spec.K) if j != spec.y[i]]
+    h = 1 + scores[wrong] - scores[int(spec.y[i])]
+    if spec.loss == "crammer_singer":
+        return cp.pos(cp.max(h))
+    if spec.loss == "weston_watkins":
+        return cp.sum(cp.pos(h))
+    if spec.loss == "top_k_beta":
+        return cp.sum_largest(cp.pos(h), spec.top_k) / spec.top_k
+    return cp.pos(cp.sum_largest(h, spec.top_k) / spec.top_k)
+
+
+def optimum(spec: Spec) -> float:
+    """Return the smallest primal value."""
+    dense = spec.X.toarray() if sparse.issparse(spec.X) else np.asarray(spec.X)
+    n = dense.shape[0]
+    if spec.intercept_scaling:
+        dense = np.column_stack([dense, np.full(n, spec.intercept_scaling)])
+    W = cp.Variable((spec.K, dense.shape[1]))
+    losses = [spec.c[i] * example_loss(spec, W @ dense[i], i) for i in range(n) if spec.c[i] > 0]
+    program = cp.Problem(cp.Minimize(cp.sum_squares(W) / 2 + cp.sum(cp.hstack(losses))))
+    return float(program.solve(**CLARABEL))

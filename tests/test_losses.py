@@ -1,0 +1,112 @@
+"""Primal values of the losses, against plain loops and the block set's support function."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from polymargin import get_loss
+from polymargin.losses import LOSSES
+from tests.reference.block_sets import largest_inner_product
+from tests.reference.objective import loss_values, wrong_margins
+
+CASES = [
+    ("crammer_singer", None),
+    ("weston_watkins", None),
+    ("top_k_alpha", 1),
+    ("top_k_alpha", 2),
+    ("top_k_alpha", 4),
+    ("top_k_beta", 1),
+    ("top_k_beta", 3),
+    ("top_k_beta", 4),
+    ("one_vs_rest", None),
+]
+every_case = pytest.mark.parametrize(("name", "top_k"), CASES)
+K = 5
+
+
+def loss_by_loop(scores, true_class, name, top_k):
+    """One example's loss, spelled out class by class."""
+    if name == "one_vs_rest":
+        total = 0.0
+        for j, score in enumerate(scores):
+            total += max(0.0, 1.0 - score if j == true_class else 1.0 + score)
+        return total
+    margins = [1.0 + s - scores[true_class] for j, s in enumerate(scores) if j != true_class]
+    margins.sort(reverse=True)
+    if name == "crammer_singer":
+        return max(0.0, margins[0])
+    if name == "weston_watkins":
+        return sum(max(0.0, h) for h in margins)
+    if name == "top_k_beta":
+        return sum(max(0.0, h) for h in margins[:top_k]) / top_k
+    return max(0.0, sum(margins[:top_k]) / top_k)
+
+
+def random_scores(n=200, seed=0):
+    rng = np.random.default_rng(seed)
+    scores = 2 * rng.normal(size=(n, K))
+    scores[::7] = np.round(scores[::7])  # ties, and margins that are exactly met
+    return scores, rng.integers(0, K, size=n).astype(np.int32)
+
+
+def test_the_five_losses_are_there():
+    assert set(LOSSES) == {name for name, _ in CASES}
+
+
+@every_case
+def test_values_agree_with_plain_loops(name, top_k):
+    scores, y = random_scores()
+    expected = [loss_by_loop(s, true, name, top_k) for s, true in zip(scores, y, strict=True)]
+    values = get_loss(name, top_k=top_k).value(scores, y)
+    assert values.dtype == np.float64
+    np.testing.assert_allclose(values, expected, rtol=1e-14, atol=1e-14)
+    np.testing.assert_allclose(
+        loss_values(scores, y, name, top_k), expected, rtol=1e-14, atol=1e-14
+    )
+
+
+@every_case
+def test_single_precision_scores_give_double_precision_values(name, top_k):
+    scores, y = random_scores(seed=1)
+    scores = scores.astype(np.float32)
+    loss = get_loss(name, top_k=top_k)
+    values = loss.value(scores, y)
+    assert values.dtype == np.float64
+    np.testing.assert_allclose(values, loss.value(scores.astype(np.float64), y), rtol=1e-6)
+
+
+@every_case
+def test_the_loss_is_the_support_function_of_its_block_set(name, top_k):
+    scores, y = random_scores(n=6, seed=2)
+    c = 0.7
+    values = get_loss(name, top_k=top_k).value(scores, y)
+    if name == "one_vs_rest":
+        margins = 1.0 - np.where(np.arange(K) == y[:, None], 1.0, -1.0) * scores
+    else:
+        margins = wrong_margins(scores, y)
+    for h, value in zip(margins, values, strict=True):
+        assert largest_inner_product(name, h, c, top_k) == pytest.approx(c * value, abs=1e-8)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_zero_scores_cost_what_zero_rows_add(name):
+    top_k = 2 if name.startswith("top_k") else None
+    expected = {"weston_watkins": K - 1, "one_vs_rest": K}.get(name, 1)
+    values = get_loss(name, top_k=top_k).value(
+        np.zeros((3, K)), np.array([0, 2, 4], dtype=np.int32)
+    )
+    np.testing.assert_array_equal(values, np.full(3, expected))
+
+
+@pytest.mark.parametrize("name", ["hinge", "", "Crammer_Singer"])
+def test_an_unknown_loss_is_an_error_that_lists_the_known(name):
+    with pytest.raises(ValueError, match="crammer_singer"):
+        get_loss(name)
+
+
+@pytest.mark.parametrize("name", ["top_k_alpha", "top_k_beta"])
+@pytest.mark.parametrize("top_k", [None, 0, -1])
+def test_top_k_losses_need_a_positive_k(name, top_k):
+    with pytest.raises(ValueError, match="top_k"):
+        get_loss(name, top_k=top_k)

@@ -1,0 +1,129 @@
+"""Small whole problems: the solver's objective is the optimum a general QP solver finds."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from polymargin import DualSolver, Problem, get_loss
+from tests.reference.objective import Spec, dual, dual_infeasibility, primal
+from tests.reference.whole_problem import optimum, random_spec
+
+LOSSES = [
+    ("crammer_singer", None, 4),
+    ("weston_watkins", None, 4),
+    ("top_k_alpha", 2, 5),
+    ("top_k_beta", 2, 5),
+    ("one_vs_rest", None, 3),
+]
+SHAPES = [
+    ("crammer_singer", None, 2),
+    ("crammer_singer", None, 5),
+    ("weston_watkins", None, 2),
+    ("weston_watkins", None, 3),
+    ("top_k_alpha", 1, 2),
+    ("top_k_alpha", 1, 4),
+    ("top_k_alpha", 3, 4),
+    ("top_k_alpha", 4, 5),
+    ("top_k_beta", 1, 2),
+    ("top_k_beta", 1, 4),
+    ("top_k_beta", 3, 4),
+    ("top_k_beta", 4, 5),
+    ("one_vs_rest", None, 2),
+    ("one_vs_rest", None, 5),
+]
+every_loss = pytest.mark.parametrize(("loss", "top_k", "K"), LOSSES)
+
+
+@cache
+def spec_and_optimum(loss, top_k, K, weights, zero_rows, intercept):
+    spec = random_spec(loss, top_k, K, weights=weights, zero_rows=zero_rows, intercept=intercept)
+    return spec, optimum(spec)
+
+
+def as_problem(spec: Spec, layout: str) -> Problem:
+    X = sparse.csr_array(spec.X) if layout == "csr" else np.ascontiguousarray(spec.X)
+    return Problem(
+        X=X,
+        y=spec.y,
+        c=spec.c,
+        loss=get_loss(spec.loss, top_k=spec.top_k),
+        n_classes=spec.K,
+        intercept_scaling=spec.intercept_scaling,
+    )
+
+
+def solve(spec, layout="dense", acceleration="auto", **options):
+    options = {"tol": 1e-9, "max_iter": 100_000, "random_state": 0} | options
+    return DualSolver(acceleration=acceleration).solve(as_problem(spec, layout), **options)
+
+
+def assert_optimal(spec, best, solution):
+    """The solution is feasible, says what it is, and is within 1e-6 of the QP's optimum."""
+    P = primal(spec, solution.coef, solution.intercept)
+    D = dual(spec, solution.dual_coef())
+    assert dual_infeasibility(spec, solution.dual_coef()) <= 1e-12
+    assert solution.status == "converged"
+    assert solution.primal == pytest.approx(P, rel=1e-10)
+    assert solution.dual == pytest.approx(D, rel=1e-10)
+    assert (P - D) / P <= 1e-9 + 1e-13
+    assert pytest.approx(best, rel=1e-6) == P
+    assert pytest.approx(best, rel=1e-6) == D
+
+
+@every_loss
+@pytest.mark.parametrize("weights", [False, True], ids=["equal", "weights"])
+@pytest.mark.parametrize("zero_rows", [False, True], ids=["full", "zero rows"])
+@pytest.mark.parametrize("intercept", [False, True], ids=["linear", "intercept"])
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+@pytest.mark.parametrize("acceleration", [False, "auto", 5.0])
+def test_the_solver_finds_the_optimum(
+    loss, top_k, K, weights, zero_rows, intercept, layout, acceleration
+):
+    spec, best = spec_and_optimum(loss, top_k, K, weights, zero_rows, intercept)
+    assert_optimal(spec, best, solve(spec, layout, acceleration))
+
+
+@pytest.mark.parametrize(("loss", "top_k", "K"), SHAPES)
+def test_every_number_of_classes_and_k(loss, top_k, K):
+    spec, best = spec_and_optimum(loss, top_k, K, True, True, True)
+    assert_optimal(spec, best, solve(spec))
+
+
+@every_loss
+@pytest.mark.parametrize("shrinking", [False, True])
+def test_shrinking_changes_the_way_and_not_the_end(loss, top_k, K, shrinking):
+    spec, best = spec_and_optimum(loss, top_k, K, True, True, False)
+    solver = DualSolver(shrinking=shrinking)
+    problem = as_problem(spec, "csr")
+    assert_optimal(spec, best, solver.solve(problem, tol=1e-9, max_iter=100_000, random_state=1))
+
+
+@every_loss
+@pytest.mark.parametrize("factor", [0.1, 10.0])
+def test_a_start_from_another_c_reaches_the_same_optimum(loss, top_k, K, factor):
+    spec, best = spec_and_optimum(loss, top_k, K, True, True, True)
+    other = Spec(spec.X, spec.y, spec.c * factor, loss, top_k, spec.intercept_scaling, K)
+    assert_optimal(spec, best, solve(spec, start=solve(other, tol=1e-6)))
+
+
+@every_loss
+def test_only_zero_rows_close_the_gap_at_once(loss, top_k, K):
+    spec = random_spec(loss, top_k, K)
+    spec = Spec(np.zeros_like(spec.X), spec.y, spec.c, loss, top_k, 0.0, K)
+    solution = solve(spec)
+    assert solution.gap == pytest.approx(0, abs=1e-12)
+    assert not solution.coef.any()
+    assert solution.primal == pytest.approx(primal(spec, solution.coef, solution.intercept))
+
+
+@every_loss
+def test_single_precision_reaches_the_optimum_to_single_precision(loss, top_k, K):
+    spec, best = spec_and_optimum(loss, top_k, K, True, True, True)
+    single = Spec(spec.X.astype(np.float32), spec.y, spec.c, loss, top_k, 1.5, K)
+    solution = solve(single, tol=1e-5)
+    assert solution.coef.dtype == np.float32
+    assert primal(single, solution.coef, solution.intercept) == pytest.approx(best, rel=2e-5)

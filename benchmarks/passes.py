@@ -66,18 +66,17 @@ def pass_seconds(
         Seconds per pass.
     """
     solver = DualSolver(shrinking=False, acceleration=False, certify=False)
-    fastest = np.inf
-    for repeat in range(repeats):
+
+    def average(seed: int) -> float:
         stamps: list[float] = []
-        solver.solve(
-            problem,
-            max_iter=passes + 1,
-            random_state=repeat,
-            n_jobs=n_jobs,
-            progress=lambda record, stamps=stamps: stamps.append(clock()),
-        )
-        fastest = min(fastest, (stamps[-1] - stamps[0]) / (len(stamps) - 1))
-    return fastest
+
+        def stamp(record: dict[str, Any]) -> None:
+            stamps.append(clock())
+
+        solver.solve(problem, max_iter=passes + 1, random_state=seed, n_jobs=n_jobs, progress=stamp)
+        return (stamps[-1] - stamps[0]) / (len(stamps) - 1)
+
+    return min(average(seed) for seed in range(repeats))
 
 
 def gemm_seconds(X: np.ndarray, n_classes: int, repeats: int = 3) -> float:

@@ -200,6 +200,13 @@ class TestSpeed:
         assert contender.best(1e-3, loosest=False).setting == 0.05
         assert contender.best(1e-3, loosest=True).setting == 0.1
 
+    def test_peer_gets_another_chance_at_the_next_looser_setting(self, speed, contender):
+        contender.walk((0.5, 0.2, 9e-3, 5e-3, 9e-4), further=0)
+        contender.runs = [speed.Run(run.setting, run.primal, 1.0) for run in contender.runs]
+        made = len(contender.runs)
+        speed._repeat(contender, 1, loosest=False)
+        assert [run.setting for run in contender.runs[made:]] == [0.2, 9e-3, 5e-3, 9e-4]
+
     def test_table(self, speed):
         rows = [
             speed.Row("news20", 1.0, 1e-2, None, 0.5, 0.3, 0.25, 0.02, 0.125),

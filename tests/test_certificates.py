@@ -55,10 +55,10 @@ def assert_certificate_is_true(model, spec):
 
 
 def part(data, n):
-    """Return every (N/n)-th training example with its label."""
+    """Return n training examples drawn at random, the labels renumbered where a class is absent."""
     X, y = data[:2]
-    step = max(1, len(y) // n)
-    return X[::step], y[::step]
+    chosen = np.sort(np.random.default_rng(0).choice(len(y), size=n, replace=False))
+    return X[chosen], np.unique(y[chosen], return_inverse=True)[1].astype(np.int32)
 
 
 # --- quick: small data, or parts of the larger sets ----------------------------------------------

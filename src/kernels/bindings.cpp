@@ -52,15 +52,16 @@ void solve_restricted(const std::string& loss, int top_k, Matrix2<const T> B,
     require(m >= 1 && (!top || (top_k >= 1 && top_k <= m)), "top_k must lie in 1..classes - 1");
     nb::gil_scoped_release release;
     const int padded = pm::round_up_lanes<T>(m);
-    std::vector<T> b(padded), p(padded);
-    pm::LossWork work;
+    std::vector<T> b(padded);
+    pm::Block<T> block(padded);
+    std::fill_n(P.data(), rows * m, T(0));
     pm::with_loss(kind, [&](auto tag) {
         using Loss = decltype(tag);
         for (std::int64_t i = 0; i < rows; ++i) {
             std::copy_n(B.data() + i * m, m, b.data());
             std::fill(b.begin() + m, b.end(), -pm::kInfinity<T>);
-            Loss::template solve<T>(b.data(), padded, c.data()[i], top_k, T(0), p.data(), work);
-            std::copy_n(p.data(), m, P.data() + i * m);
+            Loss::template solve<T>(b.data(), padded, c.data()[i], top_k, T(0), block);
+            for (int e = 0; e < block.count; ++e) P.data()[i * m + block.classes[e]] = block.p[e];
         }
     });
 }
@@ -84,23 +85,22 @@ class Engine {
   public:
     Engine(const std::string& loss, int top_k, int n_classes, Vector<const std::int32_t> y,
            Vector<const double> c, Vector<const double> squared_norm, Vector<T> threshold,
-           Vector<double> gap, Vector<std::uint8_t> still)
+           Vector<double> gap)
         : kind_(loss_kind(loss)),
           dual_(static_cast<std::int64_t>(y.shape(0))),
           y_(y),
           c_(c),
           squared_norm_(squared_norm),
           threshold_(threshold),
-          gap_(gap),
-          still_(still) {
+          gap_(gap) {
         const auto n = y.shape(0);
         require(c.shape(0) == n && squared_norm.shape(0) == n && threshold.shape(0) == n &&
-                    gap.shape(0) == n && still.shape(0) == n,
+                    gap.shape(0) == n,
                 "per-example arrays differ in length");
         for (std::size_t i = 0; i < n; ++i)
             require(y.data()[i] >= 0 && y.data()[i] < n_classes, "class code out of range");
-        examples_ = {y.data(),   c.data(),     squared_norm.data(), threshold.data(),
-                     gap.data(), still.data(), n_classes,           top_k};
+        examples_ = {y.data(),   c.data(),  squared_norm.data(), threshold.data(),
+                     gap.data(), n_classes, top_k};
     }
     virtual ~Engine() = default;
 
@@ -178,7 +178,6 @@ class Engine {
     Vector<const double> c_, squared_norm_;
     Vector<T> threshold_;
     Vector<double> gap_;
-    Vector<std::uint8_t> still_;
 };
 
 // The engine over one kind of matrix; Holder keeps that matrix's arrays alive.
@@ -247,7 +246,7 @@ Engine<T>* make_csr_engine(Vector<const T> data, Vector<const I> indices, Vector
                            std::int64_t d, double bias, const std::string& loss, int top_k,
                            int n_classes, Vector<const std::int32_t> y, Vector<const double> c,
                            Vector<const double> squared_norm, Vector<T> threshold,
-                           Vector<double> gap, Vector<std::uint8_t> still) {
+                           Vector<double> gap) {
     require(indptr.shape(0) >= 1, "indptr is empty");
     const auto n = static_cast<std::int64_t>(indptr.shape(0)) - 1;
     require(indptr.data()[0] == 0, "indptr must start at 0");
@@ -261,18 +260,18 @@ Engine<T>* make_csr_engine(Vector<const T> data, Vector<const I> indices, Vector
     pm::CsrMatrix<T, I> X{data.data(), indices.data(), indptr.data(), n, d, T(bias)};
     auto holder = std::make_tuple(data, indices, indptr);
     return new MatrixEngine<pm::CsrMatrix<T, I>, decltype(holder)>(
-        X, holder, loss, top_k, n_classes, y, c, squared_norm, threshold, gap, still);
+        X, holder, loss, top_k, n_classes, y, c, squared_norm, threshold, gap);
 }
 
 template <class T>
 Engine<T>* make_dense_engine(Matrix2<const T> data, double bias, const std::string& loss, int top_k,
                              int n_classes, Vector<const std::int32_t> y, Vector<const double> c,
                              Vector<const double> squared_norm, Vector<T> threshold,
-                             Vector<double> gap, Vector<std::uint8_t> still) {
+                             Vector<double> gap) {
     pm::DenseMatrix<T> X{data.data(), std::int64_t(data.shape(0)), std::int64_t(data.shape(1)),
                          T(bias)};
     return new MatrixEngine<pm::DenseMatrix<T>, Matrix2<const T>>(
-        X, data, loss, top_k, n_classes, y, c, squared_norm, threshold, gap, still);
+        X, data, loss, top_k, n_classes, y, c, squared_norm, threshold, gap);
 }
 
 template <class T>

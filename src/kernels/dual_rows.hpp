@@ -10,6 +10,8 @@
 #include <memory>
 #include <vector>
 
+#include "simd.hpp"
+
 namespace pm {
 
 template <class T>
@@ -29,6 +31,12 @@ class DualRows {
     int count(std::int64_t i) const { return count_[i]; }
     Entry* row(std::int64_t i) { return start_[i]; }
     const Entry* row(std::int64_t i) const { return start_[i]; }
+
+    void prefetch_bounds(std::int64_t i) const {
+        PM_PREFETCH(&start_[i]);
+        PM_PREFETCH(&count_[i]);
+    }
+    void prefetch_row(std::int64_t i) const { PM_PREFETCH(start_[i]); }
 
     // Room for `count` entries in row i; what was there is lost when the row has to move.
     Entry* resize(std::int64_t i, int count) {

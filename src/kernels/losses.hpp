@@ -5,7 +5,8 @@
 //   value     the primal loss, exactly;
 //   estimate  the primal loss or an upper bound of it that is exact at the optimum, in one vector
 //             pass (`hint` is the example's threshold in units of h);
-//   solve     the exact restricted problem: reads b, writes p, returns the threshold.
+//   solve     the exact restricted problem: reads b, lists the classes with p > 0 in `block`, and
+//             returns the threshold.
 // One-vs-rest has no coupling between classes: there h_m = 1 - y_m s_m over all classes.
 #pragma once
 
@@ -21,18 +22,56 @@ namespace pm {
 
 enum class LossKind { crammer_singer, weston_watkins, top_k_alpha, top_k_beta, one_vs_rest };
 
-// Buffers a loss may use; one per thread.
-struct LossWork {
-    std::vector<double> values;
-};
-
+// The answer of a restricted problem, sparse, and scratch; one per thread.
 template <class T>
-PM_INLINE void clip_into(const T* b, int padded, T t, T u, T* p) {
-    using V = Vec<T>;
-    const V low = V::set1(t), zero = V::set1(T(0)), high = V::set1(u);
-    for (int j = 0; j < padded; j += kLanes<T>)
-        V::min(V::max(V::load(b + j) - low, zero), high).store(p + j);
-}
+struct Block {
+    explicit Block(int padded) : classes(padded), b(padded + kLanes<T>), p(padded) {}
+
+    // Lists the classes with b > floor.
+    PM_INLINE void gather(const T* all, int padded, T floor) {
+        count = 0;
+        for_each_greater(all, padded, floor, [&](int j) {
+            classes[count] = j;
+            b[count++] = all[j];
+        });
+    }
+    // p = clip(b - t, 0, u) of the listed classes; drops those with p = 0.
+    PM_INLINE void clip(double t, double u) {
+        int kept = 0;
+        for (int e = 0; e < count; ++e) {
+            const T value = T(std::min(double(b[e]) - t, u));
+            classes[kept] = classes[e];
+            p[kept] = value;
+            kept += value > T(0);
+        }
+        count = kept;
+    }
+    // Where b is large and the bound s on the sum small, rounding could exceed s.
+    PM_INLINE void scale_to(double s) {
+        double total = 0;
+        for (int e = 0; e < count; ++e) total += double(p[e]);
+        if (total > s)
+            for (int e = 0; e < count; ++e) p[e] = T(double(p[e]) * (s / total));
+    }
+    // Makes p_j <= sum(p) / k hold to the last digit where rounding broke it: the n classes at the
+    // bound u get the value v with k v = n v + the sum of the others.
+    void lower_cap(double u, int k) {
+        int full = 0;
+        double others = 0;
+        for (int e = 0; e < count; ++e) {
+            full += p[e] >= T(u);
+            others += p[e] >= T(u) ? 0.0 : double(p[e]);
+        }
+        if (full >= k) return;
+        const T cap = T(others / (k - full));
+        for (int e = 0; e < count; ++e) p[e] = std::min(p[e], cap);
+    }
+
+    std::vector<std::int32_t> classes;
+    std::vector<T> b, p;
+    std::vector<double> values;
+    int count = 0;
+};
 
 // sum_j max(h_j - t, 0)
 template <class T>
@@ -40,24 +79,39 @@ PM_INLINE double excess_sum(const T* h, int padded, T t) {
     using V = Vec<T>;
     const V low = V::set1(t), zero = V::set1(T(0));
     V total = zero;
-    for (int j = 0; j < padded; j += kLanes<T>) total = total + V::max(V::load(h + j) - low, zero);
+    for (int j = 0; j < padded; j += kLanes<T>)
+        total = total + V::max(V::load(h + j) - low, zero);
     return double(total.sum());
 }
 
-template <class T>
-double top_k_sum(const T* h, int padded, int k, LossWork& work) {
-    work.values.assign(h, h + padded);
-    std::nth_element(work.values.begin(), work.values.begin() + (k - 1), work.values.end(),
-                     std::greater<>());
+inline double top_k_sum(std::vector<double>& values, int k) {
+    std::nth_element(values.begin(), values.begin() + (k - 1), values.end(), std::greater<>());
     double total = 0;
-    for (int j = 0; j < k; ++j) total += work.values[j];
+    for (int j = 0; j < k; ++j) total += values[j];
     return total;
+}
+
+// Crammer-Singer, Weston-Watkins and top-k beta: only classes above a lower bound of the root can
+// have p > 0, so the Newton iteration runs on those few.
+template <bool Capped, class T>
+PM_INLINE T solve_by_threshold(const T* b, int padded, double u, double s, T guess,
+                               Block<T>& block) {
+    block.count = 0;
+    const T b_max = vector_max(b, padded);
+    if (!(b_max > T(0))) return T(0);
+    block.gather(b, padded, threshold_floor(b_max, T(u), T(s)));
+    const int listed = round_up_lanes<T>(block.count);
+    for (int e = block.count; e < listed; ++e) block.b[e] = -kInfinity<T>;
+    const T t = solve_threshold<Capped>(block.b.data(), listed, T(u), T(s), guess);
+    block.clip(double(t), u);
+    block.scale_to(s);
+    return t;
 }
 
 struct CrammerSinger {
     static constexpr bool coupled = true;
     template <class T>
-    static double value(const T* h, int padded, int, LossWork&) {
+    static double value(const T* h, int padded, int, Block<T>&) {
         return std::max(0.0, double(vector_max(h, padded)));
     }
     template <class T>
@@ -65,17 +119,15 @@ struct CrammerSinger {
         return std::max(0.0, double(vector_max(h, padded)));
     }
     template <class T>
-    static PM_INLINE T solve(const T* b, int padded, double c, int, T guess, T* p, LossWork&) {
-        const T t = solve_threshold<false>(b, padded, kInfinity<T>, T(c), guess);
-        clip_into(b, padded, t, kInfinity<T>, p);
-        return t;
+    static PM_INLINE T solve(const T* b, int padded, double c, int, T guess, Block<T>& block) {
+        return solve_by_threshold<false>(b, padded, kInfinity<double>, c, guess, block);
     }
 };
 
 struct WestonWatkins {
     static constexpr bool coupled = true;
     template <class T>
-    static double value(const T* h, int padded, int, LossWork&) {
+    static double value(const T* h, int padded, int, Block<T>&) {
         return excess_sum(h, padded, T(0));
     }
     template <class T>
@@ -83,10 +135,8 @@ struct WestonWatkins {
         return excess_sum(h, padded, T(0));
     }
     template <class T>
-    static PM_INLINE T solve(const T* b, int padded, double c, int, T guess, T* p, LossWork&) {
-        const T t = solve_threshold<true>(b, padded, T(c), kInfinity<T>, guess);
-        clip_into(b, padded, t, T(c), p);
-        return t;
+    static PM_INLINE T solve(const T* b, int padded, double c, int, T guess, Block<T>& block) {
+        return solve_by_threshold<true>(b, padded, c, kInfinity<double>, guess, block);
     }
 };
 
@@ -95,14 +145,10 @@ struct WestonWatkins {
 struct TopKBeta {
     static constexpr bool coupled = true;
     template <class T>
-    static double value(const T* h, int padded, int k, LossWork& work) {
-        work.values.assign(h, h + padded);
-        for (double& x : work.values) x = std::max(x, 0.0);
-        std::nth_element(work.values.begin(), work.values.begin() + (k - 1), work.values.end(),
-                         std::greater<>());
-        double total = 0;
-        for (int j = 0; j < k; ++j) total += work.values[j];
-        return total / k;
+    static double value(const T* h, int padded, int k, Block<T>& block) {
+        block.values.assign(h, h + padded);
+        for (double& x : block.values) x = std::max(x, 0.0);
+        return top_k_sum(block.values, k) / k;
     }
     template <class T>
     static PM_INLINE double estimate(const T* h, int padded, int k, double hint) {
@@ -110,11 +156,8 @@ struct TopKBeta {
         return t + excess_sum(h, padded, T(t)) / k;
     }
     template <class T>
-    static PM_INLINE T solve(const T* b, int padded, double c, int k, T guess, T* p, LossWork&) {
-        const T u = T(c / k);
-        const T t = solve_threshold<true>(b, padded, u, T(c), guess);
-        clip_into(b, padded, t, u, p);
-        return t;
+    static PM_INLINE T solve(const T* b, int padded, double c, int k, T guess, Block<T>& block) {
+        return solve_by_threshold<true>(b, padded, c / k, c, guess, block);
     }
 };
 
@@ -122,21 +165,36 @@ struct TopKBeta {
 struct TopKAlpha {
     static constexpr bool coupled = true;
     template <class T>
-    static double value(const T* h, int padded, int k, LossWork& work) {
-        return std::max(0.0, top_k_sum(h, padded, k, work) / k);
+    static double value(const T* h, int padded, int k, Block<T>& block) {
+        block.values.assign(h, h + padded);
+        return std::max(0.0, top_k_sum(block.values, k) / k);
     }
     template <class T>
     static PM_INLINE double estimate(const T* h, int padded, int k, double hint) {
         return std::max(0.0, hint + excess_sum(h, padded, T(hint)) / k);
     }
     template <class T>
-    static T solve(const T* b, int padded, double c, int k, T guess, T* p, LossWork& work) {
-        const auto found = solve_top_k_simplex(b, padded, k, c, double(guess), work.values);
-        for (int j = 0; j < padded; ++j) {
-            const double above = double(b[j]) - found.t;
-            const bool full = found.full && b[j] != -kInfinity<T>;
-            p[j] = T(full ? found.u : std::min(std::max(above, 0.0), found.u));
+    static T solve(const T* b, int padded, double c, int k, T guess, Block<T>& block) {
+        constexpr T lowest = std::numeric_limits<T>::lowest();
+        int total = 0;
+        for (int j = 0; j < padded; j += kLanes<T>)
+            total += std::popcount(greater_mask(b + j, -kInfinity<T>));
+        TopKThresholds found{0, 0};
+        block.gather(b, padded, guess);
+        if (!try_top_k_simplex(block.b.data(), block.count, total, k, c, double(guess),
+                               block.values, found)) {
+            block.gather(b, padded, lowest);
+            try_top_k_simplex(block.b.data(), block.count, total, k, c, -kInfinity<double>,
+                              block.values, found);
         }
+        if (found.full)
+            std::fill(block.p.begin(), block.p.begin() + block.count, T(found.u));
+        else {
+            block.clip(found.t, found.u);
+            block.lower_cap(found.u, k);
+            block.scale_to(c);
+        }
+        if (found.u == 0) block.count = 0;
         return T(found.t);
     }
 };
@@ -144,7 +202,7 @@ struct TopKAlpha {
 struct OneVsRest {
     static constexpr bool coupled = false;
     template <class T>
-    static double value(const T* h, int padded, int, LossWork&) {
+    static double value(const T* h, int padded, int, Block<T>&) {
         return excess_sum(h, padded, T(0));
     }
     template <class T>
@@ -152,8 +210,9 @@ struct OneVsRest {
         return excess_sum(h, padded, T(0));
     }
     template <class T>
-    static PM_INLINE T solve(const T* b, int padded, double c, int, T, T* p, LossWork&) {
-        clip_into(b, padded, T(0), T(c), p);
+    static PM_INLINE T solve(const T* b, int padded, double c, int, T, Block<T>& block) {
+        block.gather(b, padded, T(0));
+        block.clip(0.0, c);
         return T(0);
     }
 };

@@ -17,8 +17,8 @@ void evaluate_examples(const Matrix& X, const T* W, std::int64_t ld, const Examp
                        const DualRows<T>& dual, int threads, double* loss, double* gap) {
     parallel_ranges(X.n, threads, [&](std::int64_t begin, std::int64_t end) {
         std::vector<double> s(ld);
-        LossWork work;
         const int padded = static_cast<int>(ld);
+        Block<double> work(padded);
         for (std::int64_t i = begin; i < end; ++i) {
             loss[i] = gap[i] = 0;
             if (ex.c[i] == 0) continue;

@@ -30,6 +30,16 @@ struct DenseRow {
     static constexpr bool scattered = false;
 };
 
+inline constexpr std::int64_t kLine = 64;  // bytes of a cache line
+
+template <class T>
+PM_INLINE void prefetch_span(const T* begin, std::int64_t count, std::int64_t most_bytes) {
+    const char* p = reinterpret_cast<const char*>(begin);
+    std::int64_t bytes = count * std::int64_t(sizeof(T));
+    if (bytes > most_bytes) bytes = most_bytes;
+    for (std::int64_t at = 0; at < bytes; at += kLine) PM_PREFETCH(p + at);
+}
+
 template <class T, class I>
 struct CsrMatrix {
     using Scalar = T;
@@ -42,6 +52,13 @@ struct CsrMatrix {
         const auto begin = indptr[i];
         return {data + begin, indices + begin, std::int64_t(indptr[i + 1] - begin)};
     }
+    PM_INLINE void prefetch_bounds(std::int64_t i) const { PM_PREFETCH(indptr + i); }
+    PM_INLINE void prefetch_row(std::int64_t i) const {
+        const auto begin = indptr[i];
+        const auto count = std::int64_t(indptr[i + 1] - begin);
+        prefetch_span(data + begin, count, 2048);
+        prefetch_span(indices + begin, count, 1024);
+    }
 };
 
 template <class T>
@@ -51,6 +68,8 @@ struct DenseMatrix {
     std::int64_t n, d;
     T bias;
     PM_INLINE DenseRow<T> row(std::int64_t i) const { return {data + i * d, d}; }
+    PM_INLINE void prefetch_bounds(std::int64_t) const {}
+    PM_INLINE void prefetch_row(std::int64_t i) const { prefetch_span(data + i * d, d, 2048); }
 };
 
 inline constexpr int kFetchAhead = 12;

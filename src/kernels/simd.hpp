@@ -3,11 +3,16 @@
 // GCC and Clang: their vector extensions. Elsewhere: a plain array the compiler may vectorise.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+
+#if defined(__AVX__) || defined(__AVX512F__)
+#include <immintrin.h>
+#endif
 
 #if defined(__GNUC__) || defined(__clang__)
 #define PM_INLINE inline __attribute__((always_inline))
@@ -120,5 +125,40 @@ struct Vec {
         return best;
     }
 };
+
+// Bit l is set where b[l] > t, over one vector.
+PM_INLINE unsigned greater_mask(const double* b, double t) {
+#if defined(__AVX512F__)
+    return _mm512_cmp_pd_mask(_mm512_loadu_pd(b), _mm512_set1_pd(t), _CMP_GT_OQ);
+#elif defined(__AVX__)
+    return unsigned(
+        _mm256_movemask_pd(_mm256_cmp_pd(_mm256_loadu_pd(b), _mm256_set1_pd(t), _CMP_GT_OQ)));
+#else
+    unsigned mask = 0;
+    for (int l = 0; l < kLanes<double>; ++l) mask |= unsigned(b[l] > t) << l;
+    return mask;
+#endif
+}
+
+PM_INLINE unsigned greater_mask(const float* b, float t) {
+#if defined(__AVX512F__)
+    return _mm512_cmp_ps_mask(_mm512_loadu_ps(b), _mm512_set1_ps(t), _CMP_GT_OQ);
+#elif defined(__AVX__)
+    return unsigned(
+        _mm256_movemask_ps(_mm256_cmp_ps(_mm256_loadu_ps(b), _mm256_set1_ps(t), _CMP_GT_OQ)));
+#else
+    unsigned mask = 0;
+    for (int l = 0; l < kLanes<float>; ++l) mask |= unsigned(b[l] > t) << l;
+    return mask;
+#endif
+}
+
+// f(j) for every j with b[j] > t, in order; `padded` is a multiple of the vector width.
+template <class T, class F>
+PM_INLINE void for_each_greater(const T* b, int padded, T t, F&& f) {
+    for (int j = 0; j < padded; j += kLanes<T>)
+        for (unsigned mask = greater_mask(b + j, t); mask != 0; mask &= mask - 1)
+            f(j + std::countr_zero(mask));
+}
 
 }  // namespace pm

@@ -12,11 +12,27 @@ namespace pm {
 template <class Matrix, class T>
 PM_INLINE void apply_change(const Matrix& X, std::int64_t i, VisitScratch<T>& w, T* W,
                             std::int64_t ld) {
-    if (w.touched * (2 * kLanes<T> / 4) < ld / 2) {
-        row_add_of(X, i, w.classes.data(), w.small_delta.data(), w.touched, W, ld);
-    } else {
-        for (int e = 0; e < w.touched; ++e) w.delta[w.classes[e]] = w.small_delta[e];
-        row_add(X, i, w.delta.data(), W, ld);
+    if (2 * w.touched * kLanes<T> <= 3 * ld) {
+        row_add_of(X, i, w.classes.data(), w.change.data(), w.touched, W, ld);
+        return;
+    }
+    for (int e = 0; e < w.touched; ++e) w.delta[w.classes[e]] = w.change[e];
+    row_add(X, i, w.delta.data(), W, ld);
+    for (int e = 0; e < w.touched; ++e) w.delta[w.classes[e]] = T(0);
+}
+
+// Asks for what the visits after next will read: the order is random, so no hardware guesses it.
+template <class Matrix, class T>
+PM_INLINE void prefetch_visits(const Matrix& X, const Examples<T>& ex, const DualRows<T>& dual,
+                               const std::int64_t* order, std::int64_t at, std::int64_t count) {
+    if (at + 4 < count) {
+        X.prefetch_bounds(order[at + 4]);
+        dual.prefetch_bounds(order[at + 4]);
+        ex.prefetch(order[at + 4]);
+    }
+    if (at + 2 < count) {
+        X.prefetch_row(order[at + 2]);
+        dual.prefetch_row(order[at + 2]);
     }
 }
 
@@ -29,11 +45,10 @@ VisitTotals sweep_all_classes(const Matrix& X, Examples<T> ex, DualRows<T>& dual
     VisitTotals totals;
     for (std::int64_t at = 0; at < count; ++at) {
         const std::int64_t i = order[at];
+        prefetch_visits(X, ex, dual, order, at, count);
         row_scores(X, i, W, ld, w.s.data());
-        if (visit_all_classes<Loss>(w, static_cast<int>(ld), ex, dual, i, scale, skip, totals)) {
+        if (visit_all_classes<Loss>(w, static_cast<int>(ld), ex, dual, i, scale, skip, totals))
             apply_change(X, i, w, W, ld);
-            clear_delta(w);
-        }
     }
     return totals;
 }
@@ -48,6 +63,7 @@ VisitTotals sweep_listed_classes(const Matrix& X, Examples<T> ex, DualRows<T>& d
     VisitTotals totals;
     for (std::int64_t at = 0; at < count; ++at) {
         const std::int64_t i = order[at];
+        prefetch_visits(X, ex, dual, order, at, count);
         const int listed = dual.count(i);
         if (listed == 0) continue;
         const auto* row = dual.row(i);
@@ -56,8 +72,7 @@ VisitTotals sweep_listed_classes(const Matrix& X, Examples<T> ex, DualRows<T>& d
         if constexpr (Loss::coupled) classes[m++] = ex.y[i];
         row_scores_of(X, i, W, ld, classes.data(), m, w.s.data());
         if (visit_listed_classes<Loss>(w, ex, dual, i, scale, skip, totals))
-            row_add_of(X, i, w.classes.data(), w.small_delta.data(), w.touched, W, ld);
-        w.touched = 0;
+            row_add_of(X, i, w.classes.data(), w.change.data(), w.touched, W, ld);
     }
     return totals;
 }

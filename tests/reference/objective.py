@@ -124,7 +124,7 @@ def dual_infeasibility(spec: Spec, a: Any) -> float:
     wrong = np.arange(spec.K)[None, :] != y[:, None]
     p = -a[wrong].reshape(len(a), spec.K - 1) / c[:, None]
     total = p.sum(axis=1)
-    balance = np.abs(a.sum(axis=1)) / c
+    balance = np.abs(a.sum(axis=1)) / np.maximum(c, c * total)
     return float(max(0.0, balance.max(), (-p).max(), _excess(spec, p, total)))
 
 

@@ -57,6 +57,14 @@ PM_INLINE T vector_max(const T* b, int padded) {
     return best.maximum();
 }
 
+// A lower bound of the root: the largest p alone, min(u, b_max - t), is at most min(t, s).
+template <class T>
+PM_INLINE T threshold_floor(T b_max, T u, T s) {
+    const T half = b_max / T(2);
+    const T floor = half < u ? half : u;
+    return s < u && b_max - s > floor ? b_max - s : floor;
+}
+
 // The root t. b has `padded` entries, a multiple of the vector width, filled up with -infinity;
 // t0 is a guess (the root at the example's last visit). At most O(log) bisections are added to the
 // finitely many Newton steps.
@@ -86,6 +94,7 @@ T solve_threshold(const T* b, int padded, T u, T s, T t0) {
         if (!(next > lo && next < hi)) {
             next = lo + (hi - lo) / T(2);
             if (!(next > lo && next < hi)) break;  // the bracket is one rounding wide
+            last_free = T(-1);                     // not the root of any piece yet
         }
         t = next;
     }

@@ -77,32 +77,17 @@ inline TopKThresholds walk_top_k_pieces(const double* b, int count, int total, i
     return {t, u};
 }
 
-// Classes above the guess first (the classes that mattered at the last visit); all of them when
-// that was not enough. `work` is scratch.
+// The classes of `chosen` (all that exceed the guess, which held at the last visit) are enough when the
+// answer's t lies above the guess too.
 template <class T>
-TopKThresholds solve_top_k_simplex(const T* b, int padded, int k, double c, double guess,
-                                   std::vector<double>& work) {
-    int total = 0;
-    work.clear();
-    for (int j = 0; j < padded; ++j) {
-        if (b[j] == -kInfinity<T>) continue;
-        ++total;
-        if (double(b[j]) > guess) work.push_back(double(b[j]));
-    }
-    bool complete = false;
-    if (static_cast<int>(work.size()) >= k) {
-        std::sort(work.begin(), work.end(), std::greater<>());
-        const auto found =
-            walk_top_k_pieces(work.data(), static_cast<int>(work.size()), total, k, c, complete);
-        if (complete &&
-            (static_cast<int>(work.size()) == total || found.t >= guess || found.u == 0))
-            return found;
-    }
-    work.clear();
-    for (int j = 0; j < padded; ++j)
-        if (b[j] != -kInfinity<T>) work.push_back(double(b[j]));
+bool try_top_k_simplex(const T* chosen, int count, int total, int k, double c, double guess,
+                       std::vector<double>& work, TopKThresholds& found) {
+    if (count < k) return false;
+    work.assign(chosen, chosen + count);
     std::sort(work.begin(), work.end(), std::greater<>());
-    return walk_top_k_pieces(work.data(), total, total, k, c, complete);
+    bool complete = false;
+    found = walk_top_k_pieces(work.data(), count, total, k, c, complete);
+    return complete && (count == total || found.u == 0 || found.t >= guess);
 }
 
 }  // namespace pm

@@ -21,8 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from polymargin.estimators._progress import PassReporter
 from polymargin.estimators._sparse import canonical_csr, check_sparse_structure
 from polymargin.estimators._target import EncodedTarget, encode_target
-from polymargin.estimators._warm_start import WarmStart
-from polymargin.losses import LOSSES, get_loss
+from polymargin.losses import LOSSES, Loss, get_loss
 from polymargin.problem import Problem
 from polymargin.solvers import DualSolver, Solution
 
@@ -78,10 +77,9 @@ class LinearMulticlassSVC(
         LIBLINEAR weighs it only in the one in which it is a positive.
 
     warm_start : bool, default=False
-        Whether to start from the end of the previous fit. This also works after a change of `C`,
-        `tol` or `max_iter`. Where the data have another shape, the labels, the loss or the
-        intercept are others, or the weights of the examples changed by more than a common factor,
-        the fit starts afresh.
+        Whether to start from the dual variables of the previous fit. They are made to fit after a
+        change of `C`, of weights or of features. With other labels, another number of examples or
+        another loss, the fit starts afresh.
 
     store_dual : bool, default=False
         Whether to keep the dual variables in `dual_coef_`.
@@ -322,13 +320,14 @@ class LinearMulticlassSVC(
             n_classes=len(target.classes),
             intercept_scaling=float(self.intercept_scaling) if self.fit_intercept else 0.0,
         )
-        if not np.isfinite(problem.squared_norms).all():
+        with np.errstate(over="ignore"):
+            overflow = not np.isfinite(problem.squared_norms).all()
+        if overflow:
             raise ValueError("X has values whose squares overflow: scale the features.")
         return problem
 
     def _solve(self, problem: Problem, reporter: PassReporter) -> Solution:
         solver = DualSolver() if self.solver is None else self.solver
-        kept = getattr(self, "_warm_start_state", None) if self.warm_start else None
         solution = solver.solve(
             problem,
             tol=self.tol,
@@ -336,12 +335,25 @@ class LinearMulticlassSVC(
             random_state=check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
             n_jobs=_n_threads(self.n_jobs),
             verbose=int(self.verbose),
-            start=None if kept is None else kept.start_for(problem),
+            start=self._start_for(problem),
             progress=reporter if hasattr(self, "_skl_callbacks") else None,
         )
         if not np.isfinite(solution.coef).all():
             raise ValueError("Training overflowed: scale the features or use a smaller C.")
         return solution
+
+    def _start_for(self, problem: Problem) -> Solution | None:
+        """Give the previous solution if its dual means something for this problem."""
+        kept: tuple[Loss, Solution] | None = getattr(self, "_warm_start_state", None)
+        if not self.warm_start or kept is None:
+            return None
+        loss, solution = kept
+        same = (
+            loss == problem.loss
+            and solution.block.shape == (problem.n_examples, problem.n_classes)
+            and np.array_equal(solution.y, problem.y)
+        )
+        return solution if same else None
 
     def _set_fitted_attributes(self, problem: Problem, solution: Solution) -> None:
         self.coef_ = _fold_binary(solution.coef, problem)
@@ -356,7 +368,7 @@ class LinearMulticlassSVC(
             self.dual_coef_ = _fold_binary(solution.dual_coef().T.tocsr(), problem)
         self.__dict__.pop("_warm_start_state", None)
         if self.warm_start:
-            self._warm_start_state = WarmStart.of(problem, solution)
+            self._warm_start_state = (problem.loss, solution)
 
     def _warn_unless_converged(self, solution: Solution) -> None:
         if solution.status not in ("max_iter", "time_limit"):

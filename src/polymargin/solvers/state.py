@@ -40,8 +40,6 @@ class State:
         Its centre; None while ``kappa`` is zero.
     gap : ndarray of shape (n,)
         Each example's share of the duality gap when it was last looked at.
-    still : uint8 ndarray of shape (n,)
-        Visits in a row that left the example's block as it was.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -53,7 +51,6 @@ class State:
         self.Y: NDArray | None = None
         self.kappa = 0.0
         self.gap = np.zeros(n)
-        self.still = np.zeros(n, np.uint8)
         self.threshold = np.zeros(n, dtype)
         self._engine = self._make_engine()
 
@@ -73,7 +70,6 @@ class State:
             pb.squared_norms,
             self.threshold,
             self.gap,
-            self.still,
         )
         if not pb.is_sparse:
             return kernels.dense_engine(np.ascontiguousarray(pb.X), *shared)

@@ -110,6 +110,22 @@ def test_a_start_from_another_c_reaches_the_same_optimum(loss, top_k, K, factor)
     assert_optimal(spec, best, solve(spec, start=solve(other, tol=1e-6)))
 
 
+@pytest.mark.parametrize("loss", ["top_k_alpha", "top_k_beta"])
+def test_a_start_from_another_k_is_refused(loss):
+    """Its blocks lie outside the new block sets: used as they are, D would exceed the optimum."""
+    start = solve(random_spec(loss, 1, 5), tol=1e-6)
+    with pytest.raises(ValueError, match="top_k"):
+        solve(random_spec(loss, 3, 5), start=start)
+
+
+@pytest.mark.parametrize(("loss", "top_k", "K"), LOSSES[:-1])
+def test_a_start_from_other_labels_is_refused(loss, top_k, K):
+    spec = random_spec(loss, top_k, K)
+    other = Spec(spec.X, spec.y[::-1].copy(), spec.c, loss, top_k, 0.0, K)
+    with pytest.raises(ValueError, match="label"):
+        solve(spec, start=solve(other, tol=1e-6))
+
+
 @every_loss
 def test_only_zero_rows_close_the_gap_at_once(loss, top_k, K):
     spec = random_spec(loss, top_k, K)

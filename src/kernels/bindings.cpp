@@ -12,6 +12,7 @@
 #include "extrapolate.hpp"
 #include "losses.hpp"
 #include "objective.hpp"
+#include "sweep_blocked.hpp"
 #include "sweep_rows.hpp"
 
 namespace nb = nanobind;
@@ -73,6 +74,7 @@ std::tuple<double, double, double> extrapolate(Matrix2<T> W, Matrix2<T> Y, Matri
     const auto size = static_cast<std::int64_t>(W.size());
     require(Y.size() == W.size() && previous.size() == W.size() && mean.size() == W.size(),
             "arrays differ in size");
+    require(size % pm::kLanes<T> == 0, "W has the wrong number of columns");
     nb::gil_scoped_release release;
     const auto norms = pm::extrapolate(W.data(), Y.data(), previous.data(), mean.data(), size,
                                        kappa, kappa_next, beta, blend);
@@ -104,10 +106,9 @@ class Engine {
     }
     virtual ~Engine() = default;
 
-    virtual std::tuple<double, double, double, std::int64_t> sweep(Matrix2<T> W,
-                                                                   Vector<const std::int64_t> order,
-                                                                   bool listed, double scale,
-                                                                   double skip) = 0;
+    virtual std::tuple<double, double, double, std::int64_t, std::int64_t> sweep(
+        Matrix2<T> W, Vector<const std::int64_t> order, const std::string& mode, double scale,
+        double skip, int threads) = 0;
     virtual void evaluate(Matrix2<const T> W, int threads, Vector<double> loss,
                           Vector<double> gap) = 0;
     virtual void rebuild(Matrix2<double> V, int first, int last) = 0;
@@ -193,24 +194,32 @@ class MatrixEngine : public Engine<typename Matrix::Scalar> {
         require(X.n == this->dual_.size(), "X and y differ in length");
     }
 
-    std::tuple<double, double, double, std::int64_t> sweep(Matrix2<T> W,
+    std::tuple<double, double, double, std::int64_t, std::int64_t> sweep(Matrix2<T> W,
                                                            Vector<const std::int64_t> order,
-                                                           bool listed, double scale,
-                                                           double skip) override {
+                                                           const std::string& mode, double scale, double skip, int threads) override {
         this->check_weights(W.shape(0), W.shape(1), X_.d, X_.bias != T(0));
         this->check_order(order);
+        constexpr bool dense = std::is_same_v<Matrix, pm::DenseMatrix<T>>;
+        require(mode == "rows" || mode == "listed" || (dense && mode == "blocked"),
+                "sweep mode must be rows, listed or, for dense data, blocked");
         nb::gil_scoped_release release;
         const auto ld = static_cast<std::int64_t>(W.shape(1));
         const auto count = static_cast<std::int64_t>(order.shape(0));
         const auto totals = pm::with_loss(this->kind_, [&](auto tag) {
             using Loss = decltype(tag);
-            return listed
-                       ? pm::sweep_listed_classes<Loss>(X_, this->examples_, this->dual_, W.data(),
-                                                        ld, order.data(), count, scale, skip)
-                       : pm::sweep_all_classes<Loss>(X_, this->examples_, this->dual_, W.data(), ld,
-                                                     order.data(), count, scale, skip);
+            auto& ex = this->examples_;
+            auto& dual = this->dual_;
+            if (mode == "listed")
+                return pm::sweep_listed_classes<Loss>(X_, ex, dual, W.data(), ld, order.data(),
+                                                      count, scale, skip);
+            if constexpr (std::is_same_v<Matrix, pm::DenseMatrix<T>>)
+                if (mode == "blocked")
+                    return pm::sweep_blocked<Loss>(X_, ex, dual, W.data(), ld, order.data(), count,
+                                               scale, skip, threads);
+            return pm::sweep_all_classes<Loss>(X_, ex, dual, W.data(), ld, order.data(), count,
+                                               scale, skip);
         });
-        return {totals.gap, totals.loss, totals.dual, totals.moved};
+        return {totals.gap, totals.loss, totals.dual, totals.moved, totals.entries};
     }
 
     void evaluate(Matrix2<const T> W, int threads, Vector<double> loss,
@@ -279,9 +288,9 @@ void bind(nb::module_& m, const char* name) {
     using E = Engine<T>;
     nb::class_<E>(m, name)
         .def(
-            "sweep", &E::sweep, "W"_a.noconvert(), "order"_a.noconvert(), "listed"_a, "scale"_a,
-            "skip"_a,
-            "One sweep over order. Returns (gap seen, loss seen, change of sum p, examples moved).")
+            "sweep", &E::sweep, "W"_a.noconvert(), "order"_a.noconvert(), "mode"_a, "scale"_a, "skip"_a, "threads"_a,
+            "One sweep over order. Returns (gap seen, loss seen, change of sum p, examples moved, "
+             "dual entries of those visited).")
         .def("evaluate", &E::evaluate, "W"_a.noconvert(), "threads"_a, "loss"_a.noconvert(),
              "gap"_a.noconvert(), "Loss and share of the gap of every example at W.")
         .def("rebuild", &E::rebuild, "V"_a.noconvert(), "first"_a, "last"_a,

@@ -21,29 +21,36 @@ struct WeightNorms {
 
 inline constexpr std::int64_t kNormBlock = 1024;  // short sums in T, the rest in double
 
+// All arrays have `size` entries, a multiple of the vector width; blend = 0 leaves M alone.
 template <class T>
 WeightNorms extrapolate(T* W, T* Y, T* P, T* M, std::int64_t size, double kappa, double kappa_next,
                         double beta, double blend) {
-    const T one_plus = T(1 + kappa), k = T(kappa), next = T(kappa_next / (1 + kappa_next)),
-            keep = T(1 / (1 + kappa_next)), momentum = T(beta), share = T(blend);
+    using V = Vec<T>;
+    const V one_plus = V::set1(T(1 + kappa)), minus = V::set1(T(-kappa)),
+            next = V::set1(T(kappa_next / (1 + kappa_next))),
+            keep = V::set1(T(1 / (1 + kappa_next))), momentum = V::set1(T(beta)),
+            share = V::set1(T(blend));
     WeightNorms norms;
     for (std::int64_t begin = 0; begin < size; begin += kNormBlock) {
         const std::int64_t end = begin + kNormBlock < size ? begin + kNormBlock : size;
-        T ww = 0, vv = 0, wv = 0;
-        for (std::int64_t j = begin; j < end; ++j) {
-            const T w = W[j], v = one_plus * w - k * Y[j];
-            ww += w * w;
-            vv += v * v;
-            wv += w * v;
-            M[j] += share * (w - M[j]);
-            const T y = w + momentum * (w - P[j]);
-            Y[j] = y;
-            P[j] = w;
-            W[j] = next * y + keep * v;
+        V ww = V::set1(T(0)), vv = ww, wv = ww;
+        for (std::int64_t j = begin; j < end; j += kLanes<T>) {
+            const V w = V::load(W + j), v = V::fma(minus, V::load(Y + j), one_plus * w);
+            ww = V::fma(w, w, ww);
+            vv = V::fma(v, v, vv);
+            wv = V::fma(w, v, wv);
+            if (blend != 0) {
+                const V m = V::load(M + j);
+                V::fma(share, w - m, m).store(M + j);
+            }
+            const V y = V::fma(momentum, w - V::load(P + j), w);
+            y.store(Y + j);
+            w.store(P + j);
+            V::fma(next, y, keep * v).store(W + j);
         }
-        norms.w += double(ww);
-        norms.v += double(vv);
-        norms.both += double(wv);
+        norms.w += double(ww.sum());
+        norms.v += double(vv.sum());
+        norms.both += double(wv.sum());
     }
     return norms;
 }

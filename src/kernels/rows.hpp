@@ -75,13 +75,10 @@ struct DenseMatrix {
 inline constexpr int kFetchAhead = 12;
 
 template <class Row, class T>
-PM_INLINE void prefetch_weights(const Row& x, std::int64_t e, const T* W, std::int64_t ld) {
+PM_INLINE void prefetch_weights(const Row& x, std::int64_t e, const T* W, std::int64_t ld,
+                                std::int64_t classes) {
     if constexpr (Row::scattered) {
-        if (e < x.count) {
-            const char* p = reinterpret_cast<const char*>(W + x.feature(e) * ld);
-            const std::int64_t bytes = ld * std::int64_t(sizeof(T));
-            for (std::int64_t at = 0; at < bytes && at < 512; at += 64) PM_PREFETCH(p + at);
-        }
+        if (e < x.count) prefetch_span(W + x.feature(e) * ld, classes, 512);
     }
 }
 
@@ -99,8 +96,8 @@ void scores_in_registers(const Row& x, T bias, const T* W, std::int64_t ld, cons
     for (; e + 1 < x.count; e += 2) {
         const T* w0 = W + x.feature(e) * ld;
         const T* w1 = W + x.feature(e + 1) * ld;
-        prefetch_weights(x, e + kFetchAhead, W, ld);
-        prefetch_weights(x, e + kFetchAhead + 1, W, ld);
+        prefetch_weights(x, e + kFetchAhead, W, ld, NV * kLanes<T>);
+        prefetch_weights(x, e + kFetchAhead + 1, W, ld, NV * kLanes<T>);
         const V x0 = V::set1(x.value(e)), x1 = V::set1(x.value(e + 1));
         PM_UNROLL for (int v = 0; v < NV; ++v) {
             even[v] = V::fma(x0, V::load(w0 + v * kLanes<T>), even[v]);
@@ -129,7 +126,7 @@ void scores_streamed(const Row& x, T bias, const T* W, std::int64_t ld, const T*
                 *w2 = W + x.feature(e + 2) * ld, *w3 = W + x.feature(e + 3) * ld;
         const V x0 = V::set1(x.value(e)), x1 = V::set1(x.value(e + 1)),
                 x2 = V::set1(x.value(e + 2)), x3 = V::set1(x.value(e + 3));
-        for (std::int64_t ahead = 4; ahead < 8; ++ahead) prefetch_weights(x, e + ahead, W, ld);
+        for (std::int64_t ahead = 4; ahead < 8; ++ahead) prefetch_weights(x, e + ahead, W, ld, ld);
         for (std::int64_t j = 0; j < ld; j += kLanes<T>) {
             const V a = V::fma(x0, V::load(w0 + j), V::load(s + j));
             const V b = V::fma(x2, V::load(w2 + j), x1 * V::load(w1 + j));
@@ -144,28 +141,33 @@ void scores_streamed(const Row& x, T bias, const T* W, std::int64_t ld, const T*
     }
 }
 
+// The scores of `vectors` vectors of classes from the one W points at.
+template <class Row, class T>
+PM_INLINE void scores_of_vectors(const Row& x, T bias, int vectors, const T* W, std::int64_t ld,
+                                 const T* W_bias, T* s) {
+    switch (vectors) {
+        case 1:
+            return scores_in_registers<1>(x, bias, W, ld, W_bias, s);
+        case 2:
+            return scores_in_registers<2>(x, bias, W, ld, W_bias, s);
+        case 3:
+            return scores_in_registers<3>(x, bias, W, ld, W_bias, s);
+        case 4:
+            return scores_in_registers<4>(x, bias, W, ld, W_bias, s);
+        case 5:
+            return scores_in_registers<5>(x, bias, W, ld, W_bias, s);
+        case 6:
+            return scores_in_registers<6>(x, bias, W, ld, W_bias, s);
+        case 7:
+            return scores_in_registers<7>(x, bias, W, ld, W_bias, s);
+        default:
+            return scores_streamed(x, bias, W, ld, W_bias, s);
+    }
+}
+
 template <class Matrix, class T>
 void row_scores(const Matrix& X, std::int64_t i, const T* W, std::int64_t ld, T* s) {
-    const auto x = X.row(i);
-    const T* W_bias = W + X.d * ld;
-    switch (ld / kLanes<T>) {
-        case 1:
-            return scores_in_registers<1>(x, X.bias, W, ld, W_bias, s);
-        case 2:
-            return scores_in_registers<2>(x, X.bias, W, ld, W_bias, s);
-        case 3:
-            return scores_in_registers<3>(x, X.bias, W, ld, W_bias, s);
-        case 4:
-            return scores_in_registers<4>(x, X.bias, W, ld, W_bias, s);
-        case 5:
-            return scores_in_registers<5>(x, X.bias, W, ld, W_bias, s);
-        case 6:
-            return scores_in_registers<6>(x, X.bias, W, ld, W_bias, s);
-        case 7:
-            return scores_in_registers<7>(x, X.bias, W, ld, W_bias, s);
-        default:
-            return scores_streamed(x, X.bias, W, ld, W_bias, s);
-    }
+    scores_of_vectors(X.row(i), X.bias, static_cast<int>(ld / kLanes<T>), W, ld, W + X.d * ld, s);
 }
 
 // Scores of the listed classes only.

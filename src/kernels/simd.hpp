@@ -66,7 +66,7 @@ struct Vec {
     PM_INLINE void store(T* p) const { std::memcpy(p, &v, sizeof(native)); }
 
 #if defined(__GNUC__) || defined(__clang__)
-    static PM_INLINE Vec set1(T x) { return {native{} + x}; }
+    static PM_INLINE Vec set1(T x) { return {x - native{}}; }  // x - 0 folds to a broadcast
     friend PM_INLINE Vec operator+(Vec a, Vec b) { return {a.v + b.v}; }
     friend PM_INLINE Vec operator-(Vec a, Vec b) { return {a.v - b.v}; }
     friend PM_INLINE Vec operator*(Vec a, Vec b) { return {a.v * b.v}; }

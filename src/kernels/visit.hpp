@@ -58,6 +58,7 @@ struct VisitTotals {
     double loss = 0;  // sum of c_i loss_i (an upper bound for top-k)
     double dual = 0;  // change of sum p
     std::int64_t moved = 0;
+    std::int64_t entries = 0;  // length of the dual rows visited
 };
 
 // Changes of p below this are rounding.
@@ -95,6 +96,7 @@ PM_INLINE bool solve_block(VisitScratch<T>& w, int padded, Examples<T>& ex, std:
     const double gap = std::max(0.0, loss - p_dot_h);
     ex.gap[i] = gap;
     totals.gap += gap;
+    totals.entries += count;
     totals.loss += loss;
     if (gap <= skip) return false;
     const V inverse = V::set1(T(1.0 / A)), shift = V::set1(Loss::coupled ? T(sigma) : T(0));

@@ -301,12 +301,15 @@ def test_warm_start_saves_passes(change):
 
 
 @pytest.mark.parametrize(
-    "change", ["rows", "features", "labels", "loss", "weights", "values", "intercept", "dtype"]
+    "change",
+    ["rows", "features", "labels", "loss", "weights", "values", "intercept", "dtype", "top_k"],
 )
 def test_warm_start_from_another_problem_is_still_right(change):
     X, y = make_problem()
-    clf = LinearMulticlassSVC(**CLOSE, C=0.1, warm_start=True).fit(X, y)
     weight, params = None, {"loss": "crammer_singer", "intercept_scaling": 1.0, "tol": 1e-6}
+    if change == "top_k":
+        params |= {"loss": "top_k_beta", "top_k": 1}
+    clf = LinearMulticlassSVC(**{**CLOSE, **params}, C=0.1, warm_start=True).fit(X, y)
     if change == "rows":
         X, y = X[:100], y[:100]
     elif change == "features":
@@ -321,6 +324,8 @@ def test_warm_start_from_another_problem_is_still_right(change):
         X = X[::-1].copy()
     elif change == "intercept":
         params["intercept_scaling"] = 10.0
+    elif change == "top_k":
+        params["top_k"] = 3
     else:
         X, params["tol"] = X.astype(np.float32), 1e-4
     clf.set_params(**params).fit(X, y, sample_weight=weight)

@@ -338,7 +338,7 @@ class LinearMulticlassSVC(
             start=self._start_for(problem),
             progress=reporter if hasattr(self, "_skl_callbacks") else None,
         )
-        if not np.isfinite(solution.coef).all():
+        if not np.isfinite(solution.coef).all() or np.isinf(solution.primal):
             raise ValueError("Training overflowed: scale the features or use a smaller C.")
         return solution
 

@@ -19,6 +19,7 @@ import math
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from polymargin._kernels import kernels
 from polymargin.problem import Problem
@@ -29,6 +30,7 @@ WORTHWHILE = 0.3  # below this kappa the outer loop costs more than it gains
 GROWTH = 1.5
 GROW_AFTER = 6  # passes in a row without a fall of the dual
 REDUNDANT = 10  # examples per feature from which one pass solves a proximal problem well
+SHORT_MEMORY = 2.0  # passes: averaging over fewer gains nothing
 FALL = 0.05  # a fall of the dual by this part of the gap is too much
 
 
@@ -47,13 +49,7 @@ def initial_kappa(problem: Problem, choice: Literal["auto"] | bool | float) -> f
 
 
 class OuterLoop:
-    """Extrapolation, averaging and the control of ``kappa``.
-
-    Attributes
-    ----------
-    mean : ndarray
-        The primal point: the moving average of W.
-    """
+    """Extrapolation, averaging and the control of ``kappa``."""
 
     def __init__(self, state: State, kappa: float, adaptive: bool) -> None:
         self._state = state
@@ -63,7 +59,7 @@ class OuterLoop:
         state.kappa = kappa
         state.Y = state.W.copy()
         self._previous = state.W.copy()
-        self.mean = state.W.copy()
+        self._mean: NDArray | None = None
         self._passes = 0
         self._steady = 0
         self._lowest_gap = math.inf
@@ -75,12 +71,21 @@ class OuterLoop:
         state = self._state
         root = math.sqrt(1.0 + state.kappa)
         self._passes += 1
-        horizon = min(max(1.0, 3.0 * (root - 1.0)), self._passes)
+        horizon = min(3.0 * (root - 1.0), self._passes)
+        if self._mean is None and horizon >= SHORT_MEMORY:
+            self._mean = state.W.copy()
+        blend = 0.0 if self._mean is None else 1.0 / horizon
+        mean = self._previous if self._mean is None else self._mean
         beta = (root - 1.0) / (root + 1.0)
         w, v, both = kernels.extrapolate(
-            state.W, state.Y, self._previous, self.mean, state.kappa, state.kappa, beta, 1 / horizon
+            state.W, state.Y, self._previous, mean, state.kappa, state.kappa, beta, blend
         )
         return v, max(0.0, w + v - 2.0 * both)
+
+    @property
+    def primal_point(self) -> NDArray:
+        """The moving average of W; W itself (before extrapolation) where memory is short."""
+        return self._previous if self._mean is None else self._mean
 
     def control(self, dual: float, gap: float) -> None:
         """Adapt ``kappa`` to what the pass did: the dual value and the estimated gap after it."""

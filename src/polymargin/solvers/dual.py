@@ -18,17 +18,20 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from polymargin._kernels import kernels
 from polymargin.problem import Problem
 from polymargin.solvers.acceleration import OuterLoop, initial_kappa
-from polymargin.solvers.certificate import Certificate, certify
+from polymargin.solvers.certificate import Certificate, certify, squared_norm
 from polymargin.solvers.shrinking import VisitPlan
 from polymargin.solvers.solution import Solution, feasible_start
-from polymargin.solvers.state import State
+from polymargin.solvers.state import State, SweepTotals
 
 CHUNK = 2e8  # multiplications between two looks at the clock and at Ctrl-C
 FIRST_GUESS = 0.5  # of the certified gap to the gap seen in a sweep
 LONGEST_WAIT = 50  # passes between two certificates at most
 FEW_PASSES = 5
+L2_BYTES = 400_000
+MANY_VECTORS = 16
 
 
 class DualSolver(BaseEstimator):
@@ -41,6 +44,9 @@ class DualSolver(BaseEstimator):
     acceleration : "auto", bool or float, default="auto"
         The accelerated outer loop: chosen by the conditioning of the data, on, off, or on with this
         fixed ``kappa``.
+    blocked : "auto" or bool, default="auto"
+        Sweep dense data in blocks of examples (the same iterates up to rounding): pays where the
+        weights are larger than the caches, and uses ``n_jobs`` threads.
     certify : bool, default=True
         Stop at the tolerance, with a certificate. False: make exactly ``max_iter`` passes and
         certify nothing.
@@ -53,11 +59,13 @@ class DualSolver(BaseEstimator):
         *,
         shrinking: bool = True,
         acceleration: Literal["auto"] | bool | float = "auto",
+        blocked: Literal["auto"] | bool = "auto",
         certify: bool = True,
         time_limit: float | None = None,
     ) -> None:
         self.shrinking = shrinking
         self.acceleration = acceleration
+        self.blocked = blocked
         self.certify = certify
         self.time_limit = time_limit
 
@@ -114,8 +122,23 @@ class DualSolver(BaseEstimator):
             raise ValueError(
                 f'acceleration must be "auto", True, False or a non-negative number, got {choice!r}.'
             )
+        if not isinstance(self.blocked, bool) and self.blocked != "auto":
+            raise ValueError(f'blocked must be "auto", True or False, got {self.blocked!r}.')
         if self.time_limit is not None and not self.time_limit > 0:
             raise ValueError(f"time_limit must be positive seconds or None, got {self.time_limit}.")
+
+
+def sweep_mode(state: State, blocked: Literal["auto"] | bool) -> str:
+    """``"blocked"`` or ``"rows"``: how to sweep.
+
+    Blocks are for dense rows; they pay where W does not fit the second-level cache and has many
+    classes.
+    """
+    if state.problem.is_sparse or blocked is False:
+        return "rows"
+    vectors = state.W.itemsize * state.ld // kernels.vector_bytes
+    large = state.W.nbytes >= L2_BYTES and vectors >= MANY_VECTORS
+    return "blocked" if large or blocked is True else "rows"
 
 
 @dataclass
@@ -146,13 +169,13 @@ class _Run:
         self.verbose = verbose
         self.began = time.perf_counter()
         self.state = State(problem)
+        self.mode = sweep_mode(self.state, settings.blocked)
         self.plan = VisitPlan(self.state, rng, settings.shrinking)
         self.outer: OuterLoop | None = None
         self.best: _Best | None = None
         self.status = "max_iter" if settings.certify else "uncertified"
         self.n_iter = 0
         self.dual_sum = 0.0
-        self.primal_guess = 0.0  # last known primal value, for estimating relative gaps
         self.guess = FIRST_GUESS
         self.last_certified = 0
         names = ("pass", "time", "primal", "dual", "gap", "n_awake")
@@ -189,57 +212,65 @@ class _Run:
         """Passes until the gap is certified or a limit is reached."""
         while self.n_iter < self.max_iter:
             order = self.plan.next_order()
-            gap, loss = self._sweep(order)
+            seen = self._sweep(order)
             self.plan.after(order)
             self.n_iter += 1
-            gap, primal = self._outer_step(gap, loss)
-            relative = gap / primal if primal > 0 else 0.0
+            relative = self._outer_step(seen)
             if self.settings.certify and self._worth_certifying(relative):
                 self._certify(relative, len(order))
             if progress is not None:
                 progress(self._record(relative, len(order)))
             if self.status == "converged" or self._out_of_time():
                 break
+            if self.settings.certify and self.n_iter < self.max_iter:
+                self._short_pass(seen.entries)
         if self.settings.certify and self.last_certified < self.n_iter:
             self._certify(float("nan"), 0)
 
-    def _sweep(self, order: NDArray[np.int64]) -> tuple[float, float]:
+    def _sweep(self, order: NDArray[np.int64], *, mode: str | None = None) -> SweepTotals:
         pb = self.problem
         per_visit = (pb.X.nnz / max(1, pb.n_examples) if pb.is_sparse else pb.n_features) + 1
         chunk = max(256, int(CHUNK / (per_visit * self.state.ld)))
-        gap = loss = 0.0
+        total = SweepTotals(0.0, 0.0, 0.0, 0, 0)
         for first in range(0, len(order), chunk):
-            seen = self.state.sweep(order[first : first + chunk])
-            gap, loss, self.dual_sum = gap + seen[0], loss + seen[1], self.dual_sum + seen[2]
+            total += self.state.sweep(order[first : first + chunk], mode or self.mode, n_jobs=self.n_jobs)
             if self._out_of_time():
                 break
-        return gap, loss
+        self.dual_sum += total.dual
+        return total
 
-    def _outer_step(self, gap: float, loss: float) -> tuple[float, float]:
-        """The estimated gap and primal value after a pass; extrapolates."""
+    def _short_pass(self, entries: int) -> None:
+        order = self.plan.short_order(entries)
+        if len(order) == 0:
+            return
+        self._sweep(order, mode="listed")
+        self.n_iter += 1
+        if self.outer is not None:
+            self.outer.step()
+
+    def _outer_step(self, seen: SweepTotals) -> float:
+        """The estimated relative gap after a pass; extrapolates."""
+        gap = seen.gap
         if self.outer is None:
-            if self.primal_guess == 0.0:
-                W = self.state.W.ravel()
-                self.primal_guess = loss + 0.5 * float(W @ W) + self.problem.constant_loss
-            return gap, self.primal_guess
-        v, distance = self.outer.step()
-        gap += 0.5 * distance
+            v = squared_norm(self.state.W)
+        else:
+            v, distance = self.outer.step()
+            gap += 0.5 * distance
         dual = self.dual_sum - 0.5 * v + self.problem.constant_loss
-        self.outer.control(dual, gap)
-        if self.primal_guess == 0.0:
-            self.primal_guess = max(dual + gap, loss)
-        return gap, self.primal_guess
+        if self.outer is not None:
+            self.outer.control(dual, gap)
+        primal = dual + gap
+        return gap / primal if primal > 0 else float("inf")
 
     def _worth_certifying(self, relative: float) -> bool:
         waited = self.n_iter - self.last_certified
         return self.guess * relative <= self.tol or waited >= LONGEST_WAIT
 
     def _certify(self, relative: float, n_awake: int) -> None:
-        point = self.state.W if self.outer is None else self.outer.mean
+        point = self.state.W if self.outer is None else self.outer.primal_point
         found = certify(self.state, None if self.outer is None else point, self.n_jobs)
         self.dual_sum = self.state.dual_sum()
         self.last_certified = self.n_iter
-        self.primal_guess = found.primal
         if relative > 0:
             self.guess = min(1.0, found.gap / relative)
         self.plan.wake()
@@ -288,7 +319,7 @@ class _Run:
             found = self.best.certificate
             gap = found.gap
         else:
-            weights = self.state.W if self.outer is None else self.outer.mean
+            weights = self.state.W if self.outer is None else self.outer.primal_point
             block = self.state.dual_block()
             found, gap = Certificate(float("nan"), float("nan")), float("nan")
         pb = self.problem

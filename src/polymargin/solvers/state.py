@@ -7,7 +7,7 @@ the weights are ``W = (kappa Y + V) / (1 + kappa)`` with ``V = sum_i x_i a_i^T``
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,23 @@ def _aligned_zeros(shape: tuple[int, int], dtype: Any) -> NDArray:
     room = np.zeros(shape[0] * shape[1] + 64 // itemsize, dtype)
     skip = (-room.ctypes.data) % 64 // itemsize
     return room[skip : skip + shape[0] * shape[1]].reshape(shape)
+
+
+class SweepTotals(NamedTuple):
+    """Sums over the visits of a sweep.
+
+    ``gap`` and ``loss`` are the shares of the gap and ``c_i loss_i`` before each update; ``dual`` is
+    the change of ``sum_ij p_ij``; ``entries`` counts the nonzeros of the dual rows visited.
+    """
+
+    gap: float
+    loss: float
+    dual: float
+    moved: int
+    entries: int
+
+    def __add__(self, other: SweepTotals) -> SweepTotals:  # type: ignore[override]
+        return SweepTotals(*(a + b for a, b in zip(self, other, strict=True)))
 
 
 class State:
@@ -84,30 +101,22 @@ class State:
         return 1.0 / (1.0 + self.kappa)
 
     def sweep(
-        self, order: NDArray[np.int64], *, listed: bool = False, skip: float = 0.0
-    ) -> tuple[float, float, float, int]:
+        self, order: NDArray[np.int64], mode: str = "rows", *, skip: float = 0.0, n_jobs: int = 1
+    ) -> SweepTotals:
         """Visit the examples of ``order``: exact block updates.
 
         Parameters
         ----------
         order : int64 ndarray
-        listed : bool
-            Only the classes in each example's dual row.
+        mode : {"rows", "blocked", "listed"}
+            One at a time; in blocks (the same iterates up to rounding); or only the classes in each
+            example's dual row.
         skip : float
             Leave blocks whose share of the gap is at most this.
-
-        Returns
-        -------
-        gap, loss : float
-            Sums over the visits of the share of the gap and of ``c_i loss_i``, before the update.
-        dual : float
-            Change of ``sum_ij p_ij``.
-        moved : int
+        n_jobs : int
+            Threads of a blocked sweep.
         """
-        result: tuple[float, float, float, int] = self._engine.sweep(
-            self.W, order, listed, self.scale, skip
-        )
-        return result
+        return SweepTotals(*self._engine.sweep(self.W, order, mode, self.scale, skip, n_jobs))
 
     def evaluate(self, W: NDArray, n_jobs: int = 1) -> NDArray[np.float64]:
         """``c_i loss_i`` of every example at W; refreshes ``gap``."""

@@ -28,9 +28,10 @@ from polymargin.solvers.state import State
 LARGEST_START = 10.0
 WORTHWHILE = 0.3  # below this kappa the outer loop costs more than it gains
 GROWTH = 1.5
-GROW_AFTER = 6  # passes in a row without a fall of the dual
+GROW_AFTER = 4  # passes in a row without a fall of the dual
 REDUNDANT = 10  # examples per feature from which one pass solves a proximal problem well
 SHORT_MEMORY = 2.0  # passes: averaging over fewer gains nothing
+SMALLEST = 0.5  # no back-off goes below this
 FALL = 0.05  # a fall of the dual by this part of the gap is too much
 
 
@@ -51,11 +52,11 @@ def initial_kappa(problem: Problem, choice: Literal["auto"] | bool | float) -> f
 class OuterLoop:
     """Extrapolation, averaging and the control of ``kappa``."""
 
-    def __init__(self, state: State, kappa: float, adaptive: bool) -> None:
+    def __init__(self, state: State, kappa: float, *, may_grow: bool) -> None:
         self._state = state
-        self._adaptive = adaptive
         pb = state.problem
-        self._may_grow = adaptive and len(pb.visited) >= REDUNDANT * pb.n_weights
+        self._may_grow = may_grow and len(pb.visited) >= REDUNDANT * pb.n_weights
+        self._smallest = min(kappa, SMALLEST)
         state.kappa = kappa
         state.Y = state.W.copy()
         self._previous = state.W.copy()
@@ -71,7 +72,7 @@ class OuterLoop:
         state = self._state
         root = math.sqrt(1.0 + state.kappa)
         self._passes += 1
-        horizon = min(3.0 * (root - 1.0), self._passes)
+        horizon = min(max(1.0, 3.0 * (root - 1.0)), self._passes)
         if self._mean is None and horizon >= SHORT_MEMORY:
             self._mean = state.W.copy()
         blend = 0.0 if self._mean is None else 1.0 / horizon
@@ -89,8 +90,6 @@ class OuterLoop:
 
     def control(self, dual: float, gap: float) -> None:
         """Adapt ``kappa`` to what the pass did: the dual value and the estimated gap after it."""
-        if not self._adaptive:
-            return
         if gap < 0.9 * self._lowest_gap:
             self._lowest_gap, self._since_lowest = gap, 0
         else:
@@ -109,7 +108,7 @@ class OuterLoop:
         self._may_grow = False
         self._steady = 0
         self._lowest_gap, self._since_lowest = gap, 0
-        self._set_kappa(0.5 * self._state.kappa, drop_momentum=True)
+        self._set_kappa(max(0.5 * self._state.kappa, self._smallest), drop_momentum=True)
 
     def _set_kappa(self, kappa: float, *, drop_momentum: bool) -> None:
         """Change ``kappa`` with the dual, and so V, as it is."""

@@ -43,7 +43,7 @@ class DualSolver(BaseEstimator):
         Visit examples less often that gain nothing from a visit.
     acceleration : "auto", bool or float, default="auto"
         The accelerated outer loop: chosen by the conditioning of the data, on, off, or on with this
-        fixed ``kappa``.
+        ``kappa`` to start with (it backs off where it is too large, and never grows).
     blocked : "auto" or bool, default="auto"
         Sweep dense data in blocks of examples (the same iterates up to rounding): pays where the
         weights are larger than the caches, and uses ``n_jobs`` threads.
@@ -190,8 +190,8 @@ class _Run:
             return
         kappa = initial_kappa(self.problem, choice)
         if kappa > 0:
-            adaptive = choice == "auto" or choice is True
-            self.outer = OuterLoop(self.state, kappa, adaptive)
+            may_grow = choice == "auto" or choice is True
+            self.outer = OuterLoop(self.state, kappa, may_grow=may_grow)
 
     def _take_over(self, start: Solution) -> None:
         shape = (self.problem.n_examples, self.problem.n_classes)
@@ -222,8 +222,8 @@ class _Run:
                 progress(self._record(relative, len(order)))
             if self.status == "converged" or self._out_of_time():
                 break
-            if self.settings.certify and self.n_iter < self.max_iter:
-                self._short_pass(seen.entries)
+            if self.settings.certify:
+                self._short_passes(seen.entries)
         if self.settings.certify and self.last_certified < self.n_iter:
             self._certify(float("nan"), 0)
 
@@ -239,14 +239,14 @@ class _Run:
         self.dual_sum += total.dual
         return total
 
-    def _short_pass(self, entries: int) -> None:
-        order = self.plan.short_order(entries)
-        if len(order) == 0:
-            return
-        self._sweep(order, mode="listed")
-        self.n_iter += 1
-        if self.outer is not None:
-            self.outer.step()
+    def _short_passes(self, entries: int) -> None:
+        for _ in range(self.plan.n_short(entries)):
+            if self.n_iter >= self.max_iter or self._out_of_time():
+                return
+            self._sweep(self.plan.short_order(), mode="listed")
+            self.n_iter += 1
+            if self.outer is not None:
+                self.outer.step()
 
     def _outer_step(self, seen: SweepTotals) -> float:
         """The estimated relative gap after a pass; extrapolates."""

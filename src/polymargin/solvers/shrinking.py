@@ -11,8 +11,8 @@ converges, which is the cooling of the tolerance in Keerthi et al. (2008), secti
 
 A certificate looks at all examples and wakes those that violate.
 
-With many classes, a pass can be followed by a short one: the examples that moved most, each with the
-few classes of its dual row only (Keerthi's shrinking of classes). It costs a fraction where a row of
+With many classes, a pass can be followed by short ones: the examples that moved most, each with the
+few classes of its dual row only (Keerthi's shrinking of classes). They cost a fraction where a row of
 W is much longer than the list of an example's classes.
 """
 
@@ -26,7 +26,9 @@ from polymargin.solvers.state import State
 
 TARGET = 0.1  # theta
 LONGEST = 16.0
+SLOWEST_RISE = 1.2  # of the mean share, per pass
 LISTED_COST = 4  # one listed class costs about as much as this many vectors of a full visit
+MOST_SHORT = 3
 FIRST_SHORT = 3  # short passes only after this many full ones
 WAKE = 0.01  # a certificate wakes examples with more than this times the mean share
 
@@ -49,6 +51,7 @@ class VisitPlan:
         self._visited = state.problem.visited
         self._pass = 0
         self._busy = self._visited[:0]
+        self._mean = np.inf  # of the shares, damped: one heavy example must not lull the others
         if shrinking:
             self._interval = np.ones(state.problem.n_examples, np.float32)
             self._next = np.zeros(state.problem.n_examples, np.int32)
@@ -68,7 +71,8 @@ class VisitPlan:
         if not self._shrinking or len(order) == 0:
             return
         share = self._state.gap[order]
-        target = TARGET * float(share.mean())
+        self._mean = min(float(share.mean()), SLOWEST_RISE * self._mean)
+        target = TARGET * self._mean
         self._busy = order[share > target]
         if target > 0:
             factor = np.sqrt(target / np.maximum(share, target / 4))
@@ -80,17 +84,16 @@ class VisitPlan:
         spread = self._rng.random(len(order), np.float32)  # so that they do not wake in step
         self._next[order] = self._pass - 1 + (interval + spread).astype(np.int32)
 
-    def short_order(self, entries: int) -> NDArray[np.int64]:
-        """The examples of a short pass, shuffled; empty where it would not pay.
-
-        ``entries`` is the number of dual entries the last pass saw.
-        """
+    def n_short(self, entries: int) -> int:
+        """How many short passes pay after a pass that saw this many dual entries."""
         if not self._shrinking or self._pass < FIRST_SHORT or len(self._busy) == 0:
-            return self._busy[:0]
-        per_row = self._state.W.itemsize * self._state.ld // kernels.vector_bytes
+            return 0
+        vectors = self._state.W.itemsize * self._state.ld // kernels.vector_bytes
         listed = entries / len(self._busy) + 1
-        if per_row < LISTED_COST * listed:
-            return self._busy[:0]
+        return min(int(vectors / (LISTED_COST * listed)), MOST_SHORT)
+
+    def short_order(self) -> NDArray[np.int64]:
+        """The examples of a short pass, shuffled: those that moved most in the last pass."""
         return self._rng.permutation(self._busy)
 
     def wake(self) -> None:

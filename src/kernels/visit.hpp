@@ -61,10 +61,10 @@ struct VisitTotals {
     std::int64_t entries = 0;  // length of the dual rows visited
 };
 
-// Changes of p below this are rounding.
+// Whether a change of p is more than rounding, for p up to `size`.
 template <class T>
-PM_INLINE T motion_tolerance(double c) {
-    return T(8) * std::numeric_limits<T>::epsilon() * T(c);
+PM_INLINE bool is_motion(T change, T size) {
+    return change > T(4) * std::numeric_limits<T>::epsilon() * size;
 }
 
 // s -> h in place; classes from `n_classes` on are padding.
@@ -123,9 +123,11 @@ bool visit_all_classes(VisitScratch<T>& w, int padded, Examples<T>& ex, DualRows
         return false;
 
     int touched = 0;
+    T size = T(0);
     for (int e = 0; e < count; ++e) {  // a = -p for the wrong classes
         if (!(old[e].p > T(0))) continue;
         w.delta[old[e].cls] = old[e].p;
+        size = std::max(size, old[e].p);
         w.classes[touched++] = old[e].cls;
     }
     const Block<T>& fresh = w.block;
@@ -133,6 +135,7 @@ bool visit_all_classes(VisitScratch<T>& w, int padded, Examples<T>& ex, DualRows
         const int l = fresh.classes[e];
         if (w.delta[l] == T(0)) w.classes[touched++] = l;
         w.delta[l] -= fresh.p[e];
+        size = std::max(size, fresh.p[e]);
     }
     T largest = T(0);
     double sum = 0;
@@ -143,7 +146,7 @@ bool visit_all_classes(VisitScratch<T>& w, int padded, Examples<T>& ex, DualRows
         largest = std::max(largest, std::abs(change));
         sum -= double(change);
     }
-    if (largest <= motion_tolerance<T>(ex.c[i])) return false;
+    if (!is_motion(largest, size)) return false;
     auto* row = dual.resize(i, fresh.count);
     for (int e = 0; e < fresh.count; ++e) row[e] = {fresh.classes[e], fresh.p[e]};
     if constexpr (Loss::coupled) {
@@ -183,15 +186,16 @@ bool visit_listed_classes(VisitScratch<T>& w, Examples<T>& ex, DualRows<T>& dual
     T* fresh = w.s.data();  // the margins are no longer needed
     std::fill_n(fresh, count, T(0));
     for (int e = 0; e < w.block.count; ++e) fresh[w.block.classes[e]] = w.block.p[e];
-    T largest = T(0);
+    T largest = T(0), size = T(0);
     double sum = 0;
     for (int e = 0; e < count; ++e) {
         const T change = row[e].p - fresh[e];
+        size = std::max(size, std::max(row[e].p, fresh[e]));
         largest = std::max(largest, std::abs(change));
         sum -= double(change);
         w.change[e] = change * T(scale);
     }
-    if (largest <= motion_tolerance<T>(ex.c[i])) return false;
+    if (!is_motion(largest, size)) return false;
     for (int e = 0; e < count; ++e) {
         w.classes[e] = row[e].cls;
         if (!Loss::coupled && row[e].cls == ex.y[i]) w.change[e] = -w.change[e];

@@ -291,13 +291,17 @@ def test_warm_start_after_a_change_of_C_reaches_the_optimum(params, C):
     "change", [{}, {"tol": 5e-4}, {"C": 0.11}, {"C": 0.09}], ids=["none", "tol", "C up", "C down"]
 )
 def test_warm_start_saves_passes(change):
+    """In total: a single start may be unlucky, as the order of the visits is random."""
     X, y = make_problem(400, 20, 6)
-    settings = {"C": 0.1, "tol": 1e-3, "random_state": 0}
-    clf = LinearMulticlassSVC(**settings, warm_start=True).fit(X, y)
-    clf.set_params(**change).fit(X, y)
-    cold = LinearMulticlassSVC(**{**settings, **change}).fit(X, y)
-    assert clf.dual_gap_ <= clf.tol
-    assert clf.n_iter_ < cold.n_iter_
+    warm = cold = 0
+    for seed in range(6):
+        settings = {"C": 0.1, "tol": 1e-3, "random_state": seed}
+        clf = LinearMulticlassSVC(**settings, warm_start=True).fit(X, y)
+        clf.set_params(**change).fit(X, y)
+        assert clf.dual_gap_ <= clf.tol
+        warm += clf.n_iter_
+        cold += LinearMulticlassSVC(**{**settings, **change}).fit(X, y).n_iter_
+    assert warm < cold
 
 
 @pytest.mark.parametrize(

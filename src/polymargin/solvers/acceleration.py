@@ -9,8 +9,9 @@ Harchaoui 2015). In a sweep this only means curvature ``A / (1 + kappa)`` and
 Two additions. The primal point is a moving average of W over about ``3 (sqrt(1 + kappa) - 1)``
 passes: the iterates circle the optimum, and their mean halves the gap. And ``kappa`` adapts: it
 starts at ``sqrt(mean c_i ||x_i||^2)``, grows while the dual rises (where examples outnumber features,
-so that one pass solves a proximal problem well), and is halved for good, with the momentum dropped,
-when the dual falls or the gap stops shrinking: too large a ``kappa`` for one inner pass diverges.
+so that one pass solves a proximal problem well), and is halved, with the momentum dropped, when the
+dual falls or the gap rises: too large a ``kappa`` for one inner pass diverges. Where the gap stands
+still for long, smaller values are tried, then larger ones again.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ GROWTH = 1.5
 GROW_AFTER = 4  # passes in a row without a fall of the dual
 REDUNDANT = 10  # examples per feature from which one pass solves a proximal problem well
 SHORT_MEMORY = 2.0  # passes: averaging over fewer gains nothing
-SMALLEST = 0.5  # no back-off goes below this
-FALL = 0.05  # a fall of the dual by this part of the gap is too much
+SMALLEST = 3.0  # no back-off goes below this (or below the start, where that is smaller)
+FALL = 0.05  # a fall of the dual by this part of the gap is too much,
+RISE = 4.0  # and so is a gap this many times the lowest
 
 
 def initial_kappa(problem: Problem, choice: Literal["auto"] | bool | float) -> float:
@@ -66,6 +68,7 @@ class OuterLoop:
         self._lowest_gap = math.inf
         self._since_lowest = 0
         self._last_dual = -math.inf
+        self._ceiling = math.inf
 
     def step(self) -> tuple[float, float]:
         """One outer step after a pass; returns ``||V||^2`` and ``||W - V||^2`` before it."""
@@ -90,32 +93,36 @@ class OuterLoop:
 
     def control(self, dual: float, gap: float) -> None:
         """Adapt ``kappa`` to what the pass did: the dual value and the estimated gap after it."""
+        unstable = dual < self._last_dual - FALL * gap or gap > RISE * self._lowest_gap
+        self._last_dual = dual
         if gap < 0.9 * self._lowest_gap:
             self._lowest_gap, self._since_lowest = gap, 0
         else:
             self._since_lowest += 1
-        patience = 10.0 + 10.0 * math.sqrt(1.0 + self._state.kappa)
-        if dual < self._last_dual - FALL * gap or self._since_lowest > patience:
-            self._back_off(gap)
-        else:
+        kappa = self._state.kappa
+        if unstable:
+            self._ceiling = max(min(self._ceiling, kappa / GROWTH), self._smallest)
+            self._start_over(0.5 * kappa, gap)
+        elif self._since_lowest > 60.0 + 20.0 * math.sqrt(1.0 + kappa):
+            self._start_over(0.5 * kappa if kappa > self._smallest else 2.0 * kappa, gap)
+        elif self._may_grow:
             self._steady += 1
-            if self._may_grow and self._steady >= GROW_AFTER:
+            if self._steady >= GROW_AFTER:
                 self._steady = 0
-                self._set_kappa(GROWTH * self._state.kappa, drop_momentum=False)
-        self._last_dual = dual
+                self._set_kappa(GROWTH * kappa)
 
-    def _back_off(self, gap: float) -> None:
+    def _start_over(self, kappa: float, gap: float) -> None:
+        """Another ``kappa``, without the momentum, and no more growing by itself."""
         self._may_grow = False
-        self._steady = 0
         self._lowest_gap, self._since_lowest = gap, 0
-        self._set_kappa(max(0.5 * self._state.kappa, self._smallest), drop_momentum=True)
+        self._set_kappa(min(max(kappa, self._smallest), self._ceiling), centre=self._previous)
 
-    def _set_kappa(self, kappa: float, *, drop_momentum: bool) -> None:
-        """Change ``kappa`` with the dual, and so V, as it is."""
+    def _set_kappa(self, kappa: float, centre: NDArray | None = None) -> None:
+        """Change ``kappa`` (and the centre) with the dual, and so V, as it is."""
         state = self._state
         assert state.Y is not None
         V = (1.0 + state.kappa) * state.W - state.kappa * state.Y
-        if drop_momentum:
-            state.Y[:] = self._previous
+        if centre is not None:
+            state.Y[:] = centre
         state.kappa = kappa
         state.W[:] = (kappa * state.Y + V) / (1.0 + kappa)

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from polymargin.solvers.state import State
 
 
+ROUNDING = 1e-5  # a dual above the primal by more than this part is not rounding
+
+
 @dataclass(frozen=True)
 class Certificate:
     """Primal value of a model and dual value of the duals of the same moment."""
@@ -23,8 +26,11 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """Relative duality gap ``(P - D) / P``."""
-        return max(0.0, (self.primal - self.dual) / self.primal) if self.primal > 0 else 0.0
+        """Relative duality gap ``(P - D) / P``; NaN when the values cannot be trusted."""
+        difference = self.primal - self.dual
+        if not np.isfinite(difference) or difference < -ROUNDING * abs(self.primal):
+            return float("nan")
+        return max(0.0, difference / self.primal) if self.primal > 0 else 0.0
 
 
 def squared_norm(W: NDArray) -> float:
@@ -36,10 +42,12 @@ def _blocks(W: NDArray, rows: int = 4096) -> list[NDArray]:
     return [W[first : first + rows] for first in range(0, len(W), rows)]
 
 
-def certify(state: State, primal_point: NDArray | None, n_jobs: int) -> Certificate:
+def certify(
+    state: State, primal_point: NDArray | None, v: float | None, n_jobs: int
+) -> Certificate:
     """Exact objectives for ``primal_point`` (None: W itself) and the current dual.
 
-    In single precision V is rebuilt from the dual first, and W with it: thousands of float32
+    ``v`` is ``||V||^2`` where it is known. In single precision V is rebuilt from the dual first, and W with it: thousands of float32
     updates drift.
     """
     if state.W.dtype == np.float32:
@@ -49,10 +57,11 @@ def certify(state: State, primal_point: NDArray | None, n_jobs: int) -> Certific
             state.W[:] = V
         else:
             state.W[:] = (state.kappa * state.Y + V) * np.float32(state.scale)
-    elif state.Y is None:
-        v = squared_norm(state.W)
-    else:
-        v = squared_norm((1.0 + state.kappa) * state.W - state.kappa * state.Y)
+    elif v is None:
+        V = state.W
+        if state.Y is not None:
+            V = (1.0 + state.kappa) * state.W - state.kappa * state.Y
+        v = squared_norm(V)
     point = state.W if primal_point is None else primal_point
     losses = state.evaluate(point, n_jobs)
     primal = 0.5 * squared_norm(point) + float(losses.sum())

@@ -26,6 +26,8 @@ from polymargin.solvers.shrinking import VisitPlan
 from polymargin.solvers.solution import Solution, feasible_start
 from polymargin.solvers.state import State, SweepTotals
 
+Progress = Callable[[dict[str, Any]], None]
+
 CHUNK = 2e8  # multiplications between two looks at the clock and at Ctrl-C
 FIRST_GUESS = 0.5  # of the certified gap to the gap seen in a sweep
 LONGEST_WAIT = 50  # passes between two certificates at most
@@ -79,7 +81,7 @@ class DualSolver(BaseEstimator):
         n_jobs: int = 1,
         verbose: int = 0,
         start: Solution | None = None,
-        progress: Callable[[dict[str, Any]], None] | None = None,
+        progress: Progress | None = None,
     ) -> Solution:
         """Solve ``problem`` to a relative duality gap of ``tol``.
 
@@ -178,6 +180,8 @@ class _Run:
         self.dual_sum = 0.0
         self.guess = FIRST_GUESS
         self.last_certified = 0
+        self.v: float | None = None  # ||V||^2 after pass v_pass
+        self.v_pass = -1
         names = ("pass", "time", "primal", "dual", "gap", "n_awake")
         self.history: dict[str, list[float]] = {name: [] for name in names}
 
@@ -194,13 +198,16 @@ class _Run:
             self.outer = OuterLoop(self.state, kappa, may_grow=may_grow)
 
     def _take_over(self, start: Solution) -> None:
-        shape = (self.problem.n_examples, self.problem.n_classes)
-        if start.block.shape != shape or start.loss != self.problem.loss.name:
+        pb = self.problem
+        shape = (pb.n_examples, pb.n_classes)
+        if start.block.shape != shape or start.loss != pb.loss:
             raise ValueError(
-                f"start is a {start.loss} solution for {start.block.shape[0]} examples and "
-                f"{start.block.shape[1]} classes; this problem is {self.problem.loss.name} with "
-                f"{shape[0]} and {shape[1]}."
+                f"start is a solution for {start.loss} with {start.block.shape[0]} examples and "
+                f"{start.block.shape[1]} classes; this problem is {pb.loss} with {shape[0]} and "
+                f"{shape[1]}."
             )
+        if not np.array_equal(start.y, pb.y):
+            raise ValueError("start is a solution for other labels; its dual means nothing here.")
         self.state.set_dual(start.block)
         V = self.state.rebuild()
         factor = feasible_start(self.problem, start, float(np.vdot(V, V)))
@@ -208,7 +215,7 @@ class _Run:
         self.state.W[:] = V * V.dtype.type(factor)
         self.dual_sum = self.state.dual_sum()
 
-    def loop(self, progress: Callable[[dict[str, Any]], None] | None) -> None:
+    def loop(self, progress: Progress | None) -> None:
         """Passes until the gap is certified or a limit is reached."""
         while self.n_iter < self.max_iter:
             order = self.plan.next_order()
@@ -223,7 +230,7 @@ class _Run:
             if self.status == "converged" or self._out_of_time():
                 break
             if self.settings.certify:
-                self._short_passes(seen.entries)
+                self._short_passes(seen.entries, relative, progress)
         if self.settings.certify and self.last_certified < self.n_iter:
             self._certify(float("nan"), 0)
 
@@ -239,14 +246,17 @@ class _Run:
         self.dual_sum += total.dual
         return total
 
-    def _short_passes(self, entries: int) -> None:
+    def _short_passes(self, entries: int, relative: float, progress: Progress | None) -> None:
         for _ in range(self.plan.n_short(entries)):
             if self.n_iter >= self.max_iter or self._out_of_time():
                 return
-            self._sweep(self.plan.short_order(), mode="listed")
+            order = self.plan.short_order()
+            self._sweep(order, mode="listed")
             self.n_iter += 1
             if self.outer is not None:
                 self.outer.step()
+            if progress is not None:
+                progress(self._record(relative, len(order)))
 
     def _outer_step(self, seen: SweepTotals) -> float:
         """The estimated relative gap after a pass; extrapolates."""
@@ -256,6 +266,7 @@ class _Run:
         else:
             v, distance = self.outer.step()
             gap += 0.5 * distance
+        self.v, self.v_pass = v, self.n_iter
         dual = self.dual_sum - 0.5 * v + self.problem.constant_loss
         if self.outer is not None:
             self.outer.control(dual, gap)
@@ -268,7 +279,8 @@ class _Run:
 
     def _certify(self, relative: float, n_awake: int) -> None:
         point = self.state.W if self.outer is None else self.outer.primal_point
-        found = certify(self.state, None if self.outer is None else point, self.n_jobs)
+        known = self.v if self.n_iter == self.v_pass else None
+        found = certify(self.state, None if self.outer is None else point, known, self.n_jobs)
         self.dual_sum = self.state.dual_sum()
         self.last_certified = self.n_iter
         if relative > 0:
@@ -282,6 +294,12 @@ class _Run:
                 f"pass {self.n_iter:5d}  primal {found.primal:.8g}  dual {found.dual:.8g}  "
                 f"gap {found.gap:.2e}  awake {n_awake}  time {self._elapsed():.2f} s",
                 flush=True,
+            )
+        if not np.isfinite(found.gap):
+            raise ValueError(
+                f"The objective cannot be evaluated (primal {found.primal:.3g}, dual "
+                f"{found.dual:.3g}): the data or C are too large for {self.state.W.dtype}. Scale the "
+                "features, use a smaller C, or float64."
             )
         if self.best is None or found.gap < self.best.certificate.gap:
             self.best = _Best(found, point.copy(), self.state.dual_block())
@@ -341,5 +359,5 @@ class _Run:
             block=block,
             c=pb.c,
             y=pb.y,
-            loss=pb.loss.name,
+            loss=pb.loss,
         )

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from polymargin.losses import Loss
 from polymargin.problem import Problem
 
 
@@ -47,13 +48,13 @@ class Solution:
     block: sparse.csr_array = field(repr=False)
     c: NDArray[np.float64] = field(repr=False)
     y: NDArray[np.int32] = field(repr=False)
-    loss: str = ""
+    loss: Loss
 
     def dual_coef(self) -> sparse.csr_array:
         """Rows ``a_i`` of the dual, (n, n_classes): ``a_ij = -p_ij`` and ``a_iy = sum_j p_ij``."""
         p = self.block
         rows = np.arange(p.shape[0])
-        if self.loss == "one_vs_rest":
+        if not self.loss.is_coupled:
             signs = np.where(p.indices == np.repeat(self.y, np.diff(p.indptr)), 1, -1)
             values = p.data * signs.astype(p.dtype)
             return sparse.csr_array((values, p.indices, p.indptr), shape=p.shape)

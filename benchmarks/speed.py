@@ -65,7 +65,7 @@ CASES = (
     Case("letter", 10.0, 3.0),
     Case("usps", 1.0, 4.0, quick=False),
     Case("mnist", 0.01, 2.0, layout="csr"),
-    Case("quickdraw345", 0.01, 5.0, quick=False),
+    Case("quickdraw345", 0.01, 5.0, layout="csr", quick=False),
     Case("mnist", 1.0, 5.0, layout="csr", quick=False),
 )
 

@@ -101,8 +101,8 @@ class Engine {
                 "per-example arrays differ in length");
         for (std::size_t i = 0; i < n; ++i)
             require(y.data()[i] >= 0 && y.data()[i] < n_classes, "class code out of range");
-        examples_ = {y.data(),   c.data(),  squared_norm.data(), threshold.data(),
-                     gap.data(), n_classes, top_k};
+        examples_ = {y.data(),  c.data(), squared_norm.data(), threshold.data(), gap.data(),
+                     n_classes, top_k};
     }
     virtual ~Engine() = default;
 
@@ -194,9 +194,9 @@ class MatrixEngine : public Engine<typename Matrix::Scalar> {
         require(X.n == this->dual_.size(), "X and y differ in length");
     }
 
-    std::tuple<double, double, double, std::int64_t, std::int64_t> sweep(Matrix2<T> W,
-                                                           Vector<const std::int64_t> order,
-                                                           const std::string& mode, double scale, double skip, int threads) override {
+    std::tuple<double, double, double, std::int64_t, std::int64_t> sweep(
+        Matrix2<T> W, Vector<const std::int64_t> order, const std::string& mode, double scale,
+        double skip, int threads) override {
         this->check_weights(W.shape(0), W.shape(1), X_.d, X_.bias != T(0));
         this->check_order(order);
         constexpr bool dense = std::is_same_v<Matrix, pm::DenseMatrix<T>>;
@@ -215,7 +215,7 @@ class MatrixEngine : public Engine<typename Matrix::Scalar> {
             if constexpr (std::is_same_v<Matrix, pm::DenseMatrix<T>>)
                 if (mode == "blocked")
                     return pm::sweep_blocked<Loss>(X_, ex, dual, W.data(), ld, order.data(), count,
-                                               scale, skip, threads);
+                                                   scale, skip, threads);
             return pm::sweep_all_classes<Loss>(X_, ex, dual, W.data(), ld, order.data(), count,
                                                scale, skip);
         });
@@ -287,9 +287,9 @@ template <class T>
 void bind(nb::module_& m, const char* name) {
     using E = Engine<T>;
     nb::class_<E>(m, name)
-        .def(
-            "sweep", &E::sweep, "W"_a.noconvert(), "order"_a.noconvert(), "mode"_a, "scale"_a, "skip"_a, "threads"_a,
-            "One sweep over order. Returns (gap seen, loss seen, change of sum p, examples moved, "
+        .def("sweep", &E::sweep, "W"_a.noconvert(), "order"_a.noconvert(), "mode"_a, "scale"_a,
+             "skip"_a, "threads"_a,
+             "One sweep over order. Returns (gap seen, loss seen, change of sum p, examples moved, "
              "dual entries of those visited).")
         .def("evaluate", &E::evaluate, "W"_a.noconvert(), "threads"_a, "loss"_a.noconvert(),
              "gap"_a.noconvert(), "Loss and share of the gap of every example at W.")

@@ -1,7 +1,8 @@
 // C += A B for the blocked sweep: packed panels and a register-tiled micro-kernel.
 //
-// A plain BLAS would need its thread count changed for the whole process; results must not depend on
-// who else calls it. A and B are given as functions of their indices, so that rows may lie anywhere.
+// A plain BLAS would need its thread count changed for the whole process; results must not depend
+// on who else calls it. A and B are given as functions of their indices, so that rows may lie
+// anywhere.
 #pragma once
 
 #include <algorithm>
@@ -73,7 +74,8 @@ void gemm_add(std::int64_t m, std::int64_t first, std::int64_t last, std::int64_
             T* out = packed_a.get() + g * kTileRows * kDepth;
             const int rows = static_cast<int>(std::min<std::int64_t>(kTileRows, m - g * kTileRows));
             for (int k = 0; k < depth; ++k)
-                for (int r = 0; r < rows; ++r) out[k * kTileRows + r] = a(g * kTileRows + r, k0 + k);
+                for (int r = 0; r < rows; ++r)
+                    out[k * kTileRows + r] = a(g * kTileRows + r, k0 + k);
         }
         for (std::int64_t column = first; column < last; column += width) {
             const bool whole = column + width <= last;

@@ -79,8 +79,7 @@ PM_INLINE double excess_sum(const T* h, int padded, T t) {
     using V = Vec<T>;
     const V low = V::set1(t), zero = V::set1(T(0));
     V total = zero;
-    for (int j = 0; j < padded; j += kLanes<T>)
-        total = total + V::max(V::load(h + j) - low, zero);
+    for (int j = 0; j < padded; j += kLanes<T>) total = total + V::max(V::load(h + j) - low, zero);
     return double(total.sum());
 }
 

@@ -2,8 +2,8 @@
 //
 // For the examples of a block: scores S = X_B W at the block's start and the Gram matrix
 // G = X_B X_B^T. Visits run in order; before its visit an example's scores take in the changes of
-// those before it, s_i += sum_j G_ij change_j. The iterates are those of one-at-a-time sweeps, but a
-// row of W is read once per block instead of once per example: two matrix products per block, for
+// those before it, s_i += sum_j G_ij change_j. The iterates are those of one-at-a-time sweeps, but
+// a row of W is read once per block instead of once per example: two matrix products per block, for
 // dense rows and W larger than the caches.
 #pragma once
 
@@ -25,7 +25,7 @@ struct BlockScratch {
     BlockScratch(std::int64_t block, std::int64_t ld)
         : S(block * ld), G(block * block), change(block * ld, T(0)), touched(block) {}
     std::vector<T> S, G;
-    std::vector<T> change;                            // dense rows, zero outside `touched`
+    std::vector<T> change;                           // dense rows, zero outside `touched`
     std::vector<std::vector<std::int32_t>> touched;  // classes each example of the block changed
 };
 
@@ -88,8 +88,8 @@ void block_update(const DenseMatrix<T>& X, const std::vector<std::int64_t>& move
         };
         gemm_add(
             X.d, first, last, m,
-            [&](std::int64_t f, std::int64_t k) { return X.data[order[moved[k]] * X.d + f]; }, row, W,
-            ld);
+            [&](std::int64_t f, std::int64_t k) { return X.data[order[moved[k]] * X.d + f]; }, row,
+            W, ld);
         if (X.bias != T(0))
             gemm_add(
                 1, first, last, m, [&](std::int64_t, std::int64_t) { return X.bias; }, row,
@@ -134,9 +134,9 @@ void correct_rest(BlockScratch<T>& w, std::int64_t begin, std::int64_t end, std:
 }
 
 template <class Loss, class T>
-VisitTotals sweep_blocked(const DenseMatrix<T>& X, Examples<T> ex, DualRows<T>& dual, T* W, std::int64_t ld,
-                          const std::int64_t* order, std::int64_t count, double scale, double skip,
-                          int threads) {
+VisitTotals sweep_blocked(const DenseMatrix<T>& X, Examples<T> ex, DualRows<T>& dual, T* W,
+                          std::int64_t ld, const std::int64_t* order, std::int64_t count,
+                          double scale, double skip, int threads) {
     constexpr std::int64_t ldg = kBlock;
     VisitScratch<T> visit(static_cast<int>(ld));
     BlockScratch<T> w(ldg, ld);

@@ -49,7 +49,7 @@ class Loss:
                 f"loss={self.name!r} needs top_k, the number of guesses that count as right: "
                 "an integer from 1 to the number of classes - 1."
             )
-        if self.is_top_k and not 1 <= int(self.top_k or 0):
+        if self.is_top_k and not int(self.top_k or 0) >= 1:
             raise ValueError(f"top_k must be at least 1, got {self.top_k!r}.")
 
     @property

@@ -77,8 +77,8 @@ inline TopKThresholds walk_top_k_pieces(const double* b, int count, int total, i
     return {t, u};
 }
 
-// The classes of `chosen` (all that exceed the guess, which held at the last visit) are enough when the
-// answer's t lies above the guess too.
+// The classes of `chosen` (all that exceed the guess, which held at the last visit) are enough when
+// the answer's t lies above the guess too.
 template <class T>
 bool try_top_k_simplex(const T* chosen, int count, int total, int k, double c, double guess,
                        std::vector<double>& work, TopKThresholds& found) {

@@ -1,4 +1,4 @@
-"""Solvers: they take a problem and return a certified solution. No scikit-learn data handling here."""
+"""Solvers: they take a problem and return a certified solution."""
 
 from polymargin.solvers.dual import DualSolver
 from polymargin.solvers.solution import Solution

@@ -8,10 +8,10 @@ Harchaoui 2015). In a sweep this only means curvature ``A / (1 + kappa)`` and
 
 Two additions. The primal point is a moving average of W over about ``3 (sqrt(1 + kappa) - 1)``
 passes: the iterates circle the optimum, and their mean halves the gap. And ``kappa`` adapts: it
-starts at ``sqrt(mean c_i ||x_i||^2)``, grows while the dual rises (where examples outnumber features,
-so that one pass solves a proximal problem well), and is halved, with the momentum dropped, when the
-dual falls or the gap rises: too large a ``kappa`` for one inner pass diverges. Where the gap stands
-still for long, smaller values are tried, then larger ones again.
+starts at ``sqrt(mean c_i ||x_i||^2)``, grows while the dual rises (where examples far outnumber
+features, so that one pass solves a proximal problem well), and is halved, with the momentum
+dropped, when the dual falls or the gap rises: too large a ``kappa`` for one inner pass diverges.
+Where the gap stands still for long, smaller values are tried, then larger ones again.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from polymargin.solvers.state import State
 
-
 ROUNDING = 1e-5  # a dual above the primal by more than this part is not rounding
 
 
@@ -47,8 +46,8 @@ def certify(
 ) -> Certificate:
     """Exact objectives for ``primal_point`` (None: W itself) and the current dual.
 
-    ``v`` is ``||V||^2`` where it is known. In single precision V is rebuilt from the dual first, and W with it: thousands of float32
-    updates drift.
+    ``v`` is ``||V||^2`` where it is known. In single precision V is rebuilt from the dual first,
+    and W with it: thousands of float32 updates drift.
     """
     if state.W.dtype == np.float32:
         V = state.rebuild()

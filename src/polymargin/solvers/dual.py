@@ -1,8 +1,9 @@
 """The dual solver: passes of exact block updates until the duality gap is certified.
 
 What happens per example is compiled (``src/kernels``); this module decides per pass: whom to visit
-(:mod:`~polymargin.solvers.shrinking`), the outer loop (:mod:`~polymargin.solvers.acceleration`), and
-when a certificate (:mod:`~polymargin.solvers.certificate`) is worth its cost of a pass.
+(:mod:`~polymargin.solvers.shrinking`), the outer loop
+(:mod:`~polymargin.solvers.acceleration`), and when a certificate
+(:mod:`~polymargin.solvers.certificate`) is worth its cost of a pass.
 """
 
 from __future__ import annotations
@@ -122,7 +123,8 @@ class DualSolver(BaseEstimator):
         valid = isinstance(choice, bool) or choice == "auto"
         if not valid and not (isinstance(choice, int | float) and choice >= 0):
             raise ValueError(
-                f'acceleration must be "auto", True, False or a non-negative number, got {choice!r}.'
+                'acceleration must be "auto", True, False or a non-negative number, got '
+                f"{choice!r}."
             )
         if not isinstance(self.blocked, bool) and self.blocked != "auto":
             raise ValueError(f'blocked must be "auto", True or False, got {self.blocked!r}.')
@@ -240,7 +242,9 @@ class _Run:
         chunk = max(256, int(CHUNK / (per_visit * self.state.ld)))
         total = SweepTotals(0.0, 0.0, 0.0, 0, 0)
         for first in range(0, len(order), chunk):
-            total += self.state.sweep(order[first : first + chunk], mode or self.mode, n_jobs=self.n_jobs)
+            total += self.state.sweep(
+                order[first : first + chunk], mode or self.mode, n_jobs=self.n_jobs
+            )
             if self._out_of_time():
                 break
         self.dual_sum += total.dual
@@ -298,8 +302,8 @@ class _Run:
         if not np.isfinite(found.gap):
             raise ValueError(
                 f"The objective cannot be evaluated (primal {found.primal:.3g}, dual "
-                f"{found.dual:.3g}): the data or C are too large for {self.state.W.dtype}. Scale the "
-                "features, use a smaller C, or float64."
+                f"{found.dual:.3g}): the data or C are too large for {self.state.W.dtype}. Scale "
+                "the features, use a smaller C, or float64."
             )
         if self.best is None or found.gap < self.best.certificate.gap:
             self.best = _Best(found, point.copy(), self.state.dual_block())

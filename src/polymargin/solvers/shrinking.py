@@ -1,9 +1,9 @@
 """Which examples a pass visits: shrinking by visiting less often.
 
 An example whose block is optimal where it lies gains nothing from a visit. Instead of removing it
-(and having to reconstruct later) each example has an interval, in passes, until its next visit. What
-a visit finds is the example's share of the duality gap, ``c_i loss_i - p_i.h_i``, that has built up
-since the last one; it grows about quadratically with the interval. Intervals are therefore
+(and having to reconstruct later) each example has an interval, in passes, until its next visit.
+What a visit finds is the example's share of the duality gap, ``c_i loss_i - p_i.h_i``, that has
+built up since the last one; it grows about quadratically with the interval. Intervals are therefore
 multiplied by ``sqrt(theta * mean share / share)``, at most by 2 and at least by 1/2, so that every
 visit finds about the same: examples that sit still (all zero, or at a vertex without violation) are
 soon visited every sixteenth pass only, free ones in every pass. The mean falls as the solver
@@ -12,8 +12,8 @@ converges, which is the cooling of the tolerance in Keerthi et al. (2008), secti
 A certificate looks at all examples and wakes those that violate.
 
 With many classes, a pass can be followed by short ones: the examples that moved most, each with the
-few classes of its dual row only (Keerthi's shrinking of classes). They cost a fraction where a row of
-W is much longer than the list of an example's classes.
+few classes of its dual row only (Keerthi's shrinking of classes). They cost a fraction where a row
+of W is much longer than the list of an example's classes.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ def _aligned_zeros(shape: tuple[int, int], dtype: Any) -> NDArray:
 class SweepTotals(NamedTuple):
     """Sums over the visits of a sweep.
 
-    ``gap`` and ``loss`` are the shares of the gap and ``c_i loss_i`` before each update; ``dual`` is
-    the change of ``sum_ij p_ij``; ``entries`` counts the nonzeros of the dual rows visited.
+    ``gap`` and ``loss`` are the shares of the gap and ``c_i loss_i`` before each update; ``dual``
+    is the change of ``sum_ij p_ij``; ``entries`` counts the nonzeros of the dual rows visited.
     """
 
     gap: float
@@ -41,7 +41,13 @@ class SweepTotals(NamedTuple):
     entries: int
 
     def __add__(self, other: SweepTotals) -> SweepTotals:  # type: ignore[override]
-        return SweepTotals(*(a + b for a, b in zip(self, other, strict=True)))
+        return SweepTotals(
+            self.gap + other.gap,
+            self.loss + other.loss,
+            self.dual + other.dual,
+            self.moved + other.moved,
+            self.entries + other.entries,
+        )
 
 
 class State:

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "simd.hpp"
 
@@ -82,6 +83,12 @@ PM_INLINE void prefetch_weights(const Row& x, std::int64_t e, const T* W, std::i
     }
 }
 
+// Asks for the first weights of a row that is about to be scored.
+template <class Row, class T>
+PM_INLINE void prefetch_first_weights(const Row& x, const T* W, std::int64_t ld) {
+    for (std::int64_t e = 0; e < kFetchAhead; ++e) prefetch_weights(x, e, W, ld, ld);
+}
+
 // Few classes: all scores stay in NV registers, two sets of accumulators hide the latency.
 template <int NV, class Row, class T>
 void scores_in_registers(const Row& x, T bias, const T* W, std::int64_t ld, const T* W_bias, T* s) {
@@ -126,7 +133,7 @@ void scores_streamed(const Row& x, T bias, const T* W, std::int64_t ld, const T*
                 *w2 = W + x.feature(e + 2) * ld, *w3 = W + x.feature(e + 3) * ld;
         const V x0 = V::set1(x.value(e)), x1 = V::set1(x.value(e + 1)),
                 x2 = V::set1(x.value(e + 2)), x3 = V::set1(x.value(e + 3));
-        for (std::int64_t ahead = 4; ahead < 8; ++ahead) prefetch_weights(x, e + ahead, W, ld, ld);
+        for (std::int64_t ahead = 8; ahead < 12; ++ahead) prefetch_weights(x, e + ahead, W, ld, ld);
         for (std::int64_t j = 0; j < ld; j += kLanes<T>) {
             const V a = V::fma(x0, V::load(w0 + j), V::load(s + j));
             const V b = V::fma(x2, V::load(w2 + j), x1 * V::load(w1 + j));
@@ -170,6 +177,25 @@ void row_scores(const Matrix& X, std::int64_t i, const T* W, std::int64_t ld, T*
     scores_of_vectors(X.row(i), X.bias, static_cast<int>(ld / kLanes<T>), W, ld, W + X.d * ld, s);
 }
 
+// Calls f with the number of classes as a compile-time constant where it is small, else with 0.
+template <class F>
+PM_INLINE void with_few(int m, F&& f) {
+    switch (m) {
+        case 2:
+            return f(std::integral_constant<int, 2>{});
+        case 3:
+            return f(std::integral_constant<int, 3>{});
+        case 4:
+            return f(std::integral_constant<int, 4>{});
+        case 5:
+            return f(std::integral_constant<int, 5>{});
+        case 6:
+            return f(std::integral_constant<int, 6>{});
+        default:
+            return f(std::integral_constant<int, 0>{});
+    }
+}
+
 // Scores of the listed classes only.
 template <class Matrix, class T>
 void row_scores_of(const Matrix& X, std::int64_t i, const T* W, std::int64_t ld,
@@ -177,11 +203,28 @@ void row_scores_of(const Matrix& X, std::int64_t i, const T* W, std::int64_t ld,
     const auto x = X.row(i);
     const T* W_bias = W + X.d * ld;
     for (int j = 0; j < m; ++j) s[j] = X.bias != T(0) ? X.bias * W_bias[classes[j]] : T(0);
-    for (std::int64_t e = 0; e < x.count; ++e) {
-        const T* w = W + x.feature(e) * ld;
-        const T value = x.value(e);
-        for (int j = 0; j < m; ++j) s[j] += value * w[classes[j]];
-    }
+    with_few(m, [&](auto few) {
+        if constexpr (few.value > 0) {
+            T sum[few.value];
+            std::int64_t at[few.value];
+            PM_UNROLL for (int j = 0; j < few.value; ++j) {
+                sum[j] = s[j];
+                at[j] = classes[j];
+            }
+            for (std::int64_t e = 0; e < x.count; ++e) {
+                const T* w = W + x.feature(e) * ld;
+                const T value = x.value(e);
+                PM_UNROLL for (int j = 0; j < few.value; ++j) sum[j] += value * w[at[j]];
+            }
+            PM_UNROLL for (int j = 0; j < few.value; ++j) s[j] = sum[j];
+        } else {
+            for (std::int64_t e = 0; e < x.count; ++e) {
+                const T* w = W + x.feature(e) * ld;
+                const T value = x.value(e);
+                for (int j = 0; j < m; ++j) s[j] += value * w[classes[j]];
+            }
+        }
+    });
 }
 
 // Scores accumulated in double whatever W is: what a certificate is computed from.
@@ -220,11 +263,27 @@ template <class Matrix, class T>
 void row_add_of(const Matrix& X, std::int64_t i, const std::int32_t* classes, const T* delta, int m,
                 T* W, std::int64_t ld) {
     const auto x = X.row(i);
-    for (std::int64_t e = 0; e < x.count; ++e) {
-        T* w = W + x.feature(e) * ld;
-        const T value = x.value(e);
-        for (int j = 0; j < m; ++j) w[classes[j]] += value * delta[j];
-    }
+    with_few(m, [&](auto few) {
+        if constexpr (few.value > 0) {
+            T change[few.value];
+            std::int64_t at[few.value];
+            PM_UNROLL for (int j = 0; j < few.value; ++j) {
+                change[j] = delta[j];
+                at[j] = classes[j];
+            }
+            for (std::int64_t e = 0; e < x.count; ++e) {
+                T* w = W + x.feature(e) * ld;
+                const T value = x.value(e);
+                PM_UNROLL for (int j = 0; j < few.value; ++j) w[at[j]] += value * change[j];
+            }
+        } else {
+            for (std::int64_t e = 0; e < x.count; ++e) {
+                T* w = W + x.feature(e) * ld;
+                const T value = x.value(e);
+                for (int j = 0; j < m; ++j) w[classes[j]] += value * delta[j];
+            }
+        }
+    });
     if (X.bias != T(0)) {
         T* w = W + X.d * ld;
         for (int j = 0; j < m; ++j) w[classes[j]] += X.bias * delta[j];

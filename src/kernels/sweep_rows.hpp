@@ -47,6 +47,7 @@ VisitTotals sweep_all_classes(const Matrix& X, Examples<T> ex, DualRows<T>& dual
         const std::int64_t i = order[at];
         prefetch_visits(X, ex, dual, order, at, count);
         row_scores(X, i, W, ld, w.s.data());
+        if (at + 1 < count) prefetch_first_weights(X.row(order[at + 1]), W, ld);
         if (visit_all_classes<Loss>(w, static_cast<int>(ld), ex, dual, i, scale, skip, totals))
             apply_change(X, i, w, W, ld);
     }

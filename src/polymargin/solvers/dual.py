@@ -305,9 +305,12 @@ class _Run:
                 f"{found.dual:.3g}): the data or C are too large for {self.state.W.dtype}. Scale "
                 "the features, use a smaller C, or float64."
             )
+        converged = found.gap <= self.tol
         if self.best is None or found.gap < self.best.certificate.gap:
-            self.best = _Best(found, point.copy(), self.state.dual_block())
-        if found.gap <= self.tol and self.status == "max_iter":
+            # nothing touches the weights after the last certificate, so they need no copy
+            weights = point if converged else point.copy()
+            self.best = _Best(found, weights, self.state.dual_block())
+        if converged and self.status == "max_iter":
             self.status = "converged"
 
     def _record(self, relative: float, n_awake: int) -> dict[str, Any]:

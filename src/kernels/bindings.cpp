@@ -69,15 +69,15 @@ void solve_restricted(const std::string& loss, int top_k, Matrix2<const T> B,
 
 template <class T>
 std::tuple<double, double, double> extrapolate(Matrix2<T> W, Matrix2<T> Y, Matrix2<T> previous,
-                                               Matrix2<T> mean, double kappa, double kappa_next,
-                                               double beta, double blend) {
+                                               Matrix2<T> mean, double kappa, double beta,
+                                               double blend) {
     const auto size = static_cast<std::int64_t>(W.size());
     require(Y.size() == W.size() && previous.size() == W.size() && mean.size() == W.size(),
             "arrays differ in size");
     require(size % pm::kLanes<T> == 0, "W has the wrong number of columns");
     nb::gil_scoped_release release;
-    const auto norms = pm::extrapolate(W.data(), Y.data(), previous.data(), mean.data(), size,
-                                       kappa, kappa_next, beta, blend);
+    const auto norms =
+        pm::extrapolate(W.data(), Y.data(), previous.data(), mean.data(), size, kappa, beta, blend);
     return {norms.w, norms.v, norms.both};
 }
 
@@ -303,8 +303,8 @@ void bind(nb::module_& m, const char* name) {
     m.def("solve_restricted", &solve_restricted<T>, "loss"_a, "top_k"_a, "B"_a.noconvert(),
           "c"_a.noconvert(), "P"_a.noconvert());
     m.def("extrapolate", &extrapolate<T>, "W"_a.noconvert(), "Y"_a.noconvert(),
-          "previous"_a.noconvert(), "mean"_a.noconvert(), "kappa"_a, "kappa_next"_a, "beta"_a,
-          "blend"_a, "The outer step; returns ||W||^2, ||V||^2 and W.V before it.");
+          "previous"_a.noconvert(), "mean"_a.noconvert(), "kappa"_a, "beta"_a, "blend"_a,
+          "The outer step; returns ||W||^2, ||V||^2 and W.V before it.");
     m.def("csr_engine", &make_csr_engine<T, std::int32_t>, nb::rv_policy::take_ownership);
     m.def("csr_engine", &make_csr_engine<T, std::int64_t>, nb::rv_policy::take_ownership);
     m.def("dense_engine", &make_dense_engine<T>, nb::rv_policy::take_ownership);

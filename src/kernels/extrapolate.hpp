@@ -2,13 +2,12 @@
 //
 //     V <- (1 + kappa) W - kappa Y          (what the dual says)
 //     Y <- W + beta (W - P),  P <- W        (extrapolation; P is the previous W)
-//     W <- (kappa' Y + V) / (1 + kappa')    (kappa' may differ from kappa)
+//     W <- (kappa Y + V) / (1 + kappa)
 // and M, a moving average of W, takes in W before it changes.
 #pragma once
 
 #include <cstdint>
 
-#include "parallel.hpp"
 #include "simd.hpp"
 
 namespace pm {
@@ -23,13 +22,12 @@ inline constexpr std::int64_t kNormBlock = 1024;  // short sums in T, the rest i
 
 // All arrays have `size` entries, a multiple of the vector width; blend = 0 leaves M alone.
 template <class T>
-WeightNorms extrapolate(T* W, T* Y, T* P, T* M, std::int64_t size, double kappa, double kappa_next,
-                        double beta, double blend) {
+WeightNorms extrapolate(T* W, T* Y, T* P, T* M, std::int64_t size, double kappa, double beta,
+                        double blend) {
     using V = Vec<T>;
     const V one_plus = V::set1(T(1 + kappa)), minus = V::set1(T(-kappa)),
-            next = V::set1(T(kappa_next / (1 + kappa_next))),
-            keep = V::set1(T(1 / (1 + kappa_next))), momentum = V::set1(T(beta)),
-            share = V::set1(T(blend));
+            next = V::set1(T(kappa / (1 + kappa))), keep = V::set1(T(1 / (1 + kappa))),
+            momentum = V::set1(T(beta)), share = V::set1(T(blend));
     WeightNorms norms;
     for (std::int64_t begin = 0; begin < size; begin += kNormBlock) {
         const std::int64_t end = begin + kNormBlock < size ? begin + kNormBlock : size;

@@ -1,13 +1,14 @@
 // C += A B for the blocked sweep: packed panels and a register-tiled micro-kernel.
 //
 // A plain BLAS would need its thread count changed for the whole process; results must not depend
-// on who else calls it. A and B are given as functions of their indices, so that rows may lie
-// anywhere.
+// on who else calls it. The loops are those of Goto and van de Geijn (2008): a panel of B stays in
+// the first-level cache while the packed rows of A pass by from the second. A and B are given as
+// functions that return pointers, so that rows may lie anywhere.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
+#include <vector>
 
 #include "simd.hpp"
 
@@ -15,7 +16,9 @@ namespace pm {
 
 inline constexpr int kTileRows = 6;
 inline constexpr int kTileVectors = 2;
-inline constexpr int kDepth = 256;  // of a packed panel
+inline constexpr int kDepth = 256;           // of a packed panel
+inline constexpr int kPackedBytes = 196608;  // of A, in the second-level cache
+inline constexpr int kPackedColumns = 2048;  // of B
 
 // MR rows and NV vectors of C: a is packed [depth][kTileRows], b [depth][kTileVectors].
 template <int MR, int NV, class T>
@@ -59,37 +62,85 @@ void micro_rows(int rows, int depth, const T* a, const T* b, T* C, std::int64_t 
     }
 }
 
-// Columns [first, last) of C (multiples of the vector width), rows [0, m), inner dimension `inner`.
-// a(i, k) gives an entry of A; b(k, column, out) writes kTileVectors vectors of B's row k.
-template <class T, class A, class B>
-void gemm_add(std::int64_t m, std::int64_t first, std::int64_t last, std::int64_t inner, A&& a,
-              B&& b, T* C, std::int64_t ldc) {
-    constexpr int width = kTileVectors * kLanes<T>;
-    const std::int64_t groups = (m + kTileRows - 1) / kTileRows;
-    const auto packed_a = std::make_unique_for_overwrite<T[]>(groups * kTileRows * kDepth);
-    const auto packed_b = std::make_unique_for_overwrite<T[]>(width * kDepth);
-    for (std::int64_t k0 = 0; k0 < inner; k0 += kDepth) {
-        const int depth = static_cast<int>(std::min<std::int64_t>(kDepth, inner - k0));
-        for (std::int64_t g = 0; g < groups; ++g) {
-            T* out = packed_a.get() + g * kTileRows * kDepth;
-            const int rows = static_cast<int>(std::min<std::int64_t>(kTileRows, m - g * kTileRows));
-            for (int k = 0; k < depth; ++k)
-                for (int r = 0; r < rows; ++r)
-                    out[k * kTileRows + r] = a(g * kTileRows + r, k0 + k);
+template <class T>
+inline constexpr int kPackedRows = kPackedBytes / int(sizeof(T)) / kDepth / kTileRows * kTileRows;
+
+// Packed panels; one per thread, so that nothing is allocated per product.
+template <class T>
+struct GemmScratch {
+    static constexpr int width = kTileVectors * kLanes<T>;
+    std::vector<T> a = std::vector<T>(kPackedRows<T> * kDepth);
+    std::vector<T> b = std::vector<T>((kPackedColumns + width) * kDepth);
+};
+
+// An operand whose entries at (index, depth) are row(index)[depth],
+template <class F>
+struct ByIndex {
+    F row;
+    // Fills out[depth][Width] for `count` of `Width` indices.
+    template <int Width, class T>
+    void pack(std::int64_t index, int count, std::int64_t k0, int depth, T* out) const {
+        for (int l = 0; l < count; ++l) {
+            const T* from = row(index + l) + k0;
+            for (int k = 0; k < depth; ++k) out[k * Width + l] = from[k];
         }
-        for (std::int64_t column = first; column < last; column += width) {
-            const bool whole = column + width <= last;
-            for (int k = 0; k < depth; ++k)
-                b(k0 + k, column, whole ? kTileVectors : 1, packed_b.get() + k * width);
-            for (std::int64_t g = 0; g < groups; ++g) {
-                const int rows =
-                    static_cast<int>(std::min<std::int64_t>(kTileRows, m - g * kTileRows));
-                const T* packed = packed_a.get() + g * kTileRows * kDepth;
-                T* at = C + g * kTileRows * ldc + column;
-                if (whole)
-                    micro_rows<kTileVectors>(rows, depth, packed, packed_b.get(), at, ldc);
-                else
-                    micro_rows<1>(rows, depth, packed, packed_b.get(), at, ldc);
+    }
+};
+template <class F>
+ByIndex(F) -> ByIndex<F>;
+
+// and one whose entries are row(depth)[index].
+template <class F>
+struct ByDepth {
+    F row;
+    template <int Width, class T>
+    void pack(std::int64_t index, int count, std::int64_t k0, int depth, T* out) const {
+        for (int k = 0; k < depth; ++k) {
+            const T* from = row(k0 + k) + index;
+            if (count == Width)
+                std::copy_n(from, Width, out + k * Width);
+            else
+                std::copy_n(from, count, out + k * Width);
+        }
+    }
+};
+template <class F>
+ByDepth(F) -> ByDepth<F>;
+
+// C[rows, columns] += A B, both given as half-open ranges; columns start and end at multiples of
+// the vector width. Tiles above the diagonal are left out when `Lower` is set.
+template <bool Lower = false, class T, class A, class B>
+void gemm_add(std::int64_t row0, std::int64_t row1, std::int64_t column0, std::int64_t column1,
+              std::int64_t inner, const A& a, const B& b, T* C, std::int64_t ldc,
+              GemmScratch<T>& scratch) {
+    constexpr int width = GemmScratch<T>::width;
+    T *packed_a = scratch.a.data(), *packed_b = scratch.b.data();
+    for (std::int64_t j0 = column0; j0 < column1; j0 += kPackedColumns) {
+        std::int64_t j1 = std::min<std::int64_t>(j0 + kPackedColumns, column1);
+        if (Lower) j1 = std::min(j1, (row1 + width - 1) / width * width);
+        for (std::int64_t k0 = 0; k0 < inner; k0 += kDepth) {
+            const int depth = static_cast<int>(std::min<std::int64_t>(kDepth, inner - k0));
+            for (std::int64_t j = j0; j < j1; j += width)
+                b.template pack<width>(j, int(std::min<std::int64_t>(width, j1 - j)), k0, depth,
+                                       packed_b + (j - j0) * kDepth);
+            for (std::int64_t i0 = row0; i0 < row1; i0 += kPackedRows<T>) {
+                const std::int64_t i1 = std::min<std::int64_t>(i0 + kPackedRows<T>, row1);
+                for (std::int64_t i = i0; i < i1; i += kTileRows)
+                    a.template pack<kTileRows>(i, int(std::min<std::int64_t>(kTileRows, i1 - i)),
+                                               k0, depth, packed_a + (i - i0) * kDepth);
+                for (std::int64_t j = j0; j < j1; j += width) {
+                    const T* panel = packed_b + (j - j0) * kDepth;
+                    for (std::int64_t i = i0; i < i1; i += kTileRows) {
+                        const int rows = int(std::min<std::int64_t>(kTileRows, i1 - i));
+                        if (Lower && j >= i + rows) continue;
+                        const T* strip = packed_a + (i - i0) * kDepth;
+                        if (j + width <= j1)
+                            micro_rows<kTileVectors>(rows, depth, strip, panel, C + i * ldc + j,
+                                                     ldc);
+                        else
+                            micro_rows<1>(rows, depth, strip, panel, C + i * ldc + j, ldc);
+                    }
+                }
             }
         }
     }

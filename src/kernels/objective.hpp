@@ -15,7 +15,7 @@ namespace pm {
 template <class Loss, class Matrix, class T>
 void evaluate_examples(const Matrix& X, const T* W, std::int64_t ld, const Examples<T>& ex,
                        const DualRows<T>& dual, int threads, double* loss, double* gap) {
-    parallel_ranges(X.n, threads, [&](std::int64_t begin, std::int64_t end) {
+    Team(threads).ranges(X.n, 1, [&](int, std::int64_t begin, std::int64_t end) {
         std::vector<double> s(ld);
         const int padded = static_cast<int>(ld);
         Block<double> work(padded);

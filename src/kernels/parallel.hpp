@@ -2,22 +2,79 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <functional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 namespace pm {
 
-// f(begin, end) on equal parts of [0, n); the caller's thread takes the first.
-template <class F>
-void parallel_ranges(std::int64_t n, int threads, F&& f) {
-    const std::int64_t parts = std::max<std::int64_t>(1, std::min<std::int64_t>(threads, n));
-    std::vector<std::thread> others;
-    others.reserve(parts - 1);
-    for (std::int64_t part = 1; part < parts; ++part)
-        others.emplace_back([&f, n, part, parts] { f(n * part / parts, n * (part + 1) / parts); });
-    f(0, n / parts);
-    for (auto& thread : others) thread.join();
-}
+// A few threads that wait between the jobs of one call: starting them costs more than a small
+// product.
+class Team {
+  public:
+    // Fewer threads than asked for where the system refuses more.
+    explicit Team(int threads) {
+        workers_.reserve(std::max(0, threads - 1));
+        try {
+            for (; size_ < threads; ++size_)
+                workers_.emplace_back([this, part = size_] { work(part); });
+        } catch (const std::system_error&) {
+        }
+    }
+    ~Team() {
+        job_ = nullptr;
+        announce();
+        for (auto& worker : workers_) worker.join();
+    }
+    Team(const Team&) = delete;
+    Team& operator=(const Team&) = delete;
+
+    int size() const { return size_; }
+
+    // f(part) on every thread; the caller's takes part 0.
+    void run(const std::function<void(int)>& f) {
+        if (size_ == 1) return f(0);
+        job_ = &f;
+        busy_.store(size_ - 1, std::memory_order_relaxed);
+        announce();
+        f(0);
+        for (int left; (left = busy_.load(std::memory_order_acquire)) != 0;) busy_.wait(left);
+    }
+
+    // f(part, begin, end) on parts of [0, n), cut at multiples of `grain`.
+    template <class F>
+    void ranges(std::int64_t n, std::int64_t grain, F&& f) {
+        const std::int64_t grains = (n + grain - 1) / grain;
+        run([&](int part) {
+            const std::int64_t begin = std::min(n, grains * part / size_ * grain);
+            const std::int64_t end = std::min(n, grains * (part + 1) / size_ * grain);
+            if (begin < end) f(part, begin, end);
+        });
+    }
+
+  private:
+    void announce() {
+        round_.fetch_add(1, std::memory_order_release);
+        round_.notify_all();
+    }
+    void work(int part) {
+        for (int seen = 0;;) {
+            int now;
+            while ((now = round_.load(std::memory_order_acquire)) == seen) round_.wait(seen);
+            seen = now;
+            if (job_ == nullptr) return;
+            (*job_)(part);
+            if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_.notify_one();
+        }
+    }
+
+    int size_ = 1;
+    const std::function<void(int)>* job_ = nullptr;
+    std::atomic<int> round_{0}, busy_{0};
+    std::vector<std::thread> workers_;
+};
 
 }  // namespace pm

@@ -74,7 +74,12 @@ class Problem:
     @property
     def n_weights(self) -> int:
         """Rows of W: the features and the constant one, if any."""
-        return self.n_features + (self.intercept_scaling != 0)
+        return self.n_features + self.has_intercept
+
+    @property
+    def has_intercept(self) -> bool:
+        """Whether there is a constant feature."""
+        return self.intercept_scaling != 0
 
     @cached_property
     def squared_norms(self) -> NDArray[np.float64]:

@@ -27,6 +27,21 @@ class RecordingSolver(DualSolver):
         return super().solve(problem, **settings)
 
 
+@pytest.mark.parametrize("bias", [False, True], ids=["no intercept", "intercept"])
+def test_features_that_never_occur_change_nothing(bias):
+    X, y = make_sparse_problem()
+    few = sparse.csr_array(X)
+    used = np.sort(np.random.default_rng(0).choice(5000, few.shape[1], replace=False))
+    many = sparse.csr_array((few.data, used[few.indices], few.indptr), shape=(len(y), 5000))
+    settings = {"tol": 1e-6, "random_state": 0, "fit_intercept": bias, "store_dual": True}
+    small = LinearMulticlassSVC(**settings).fit(few, y)
+    large = LinearMulticlassSVC(**settings, warm_start=True).fit(many, y)
+    np.testing.assert_array_equal(large.coef_[:, used], small.coef_)
+    np.testing.assert_array_equal(large.intercept_, small.intercept_)
+    assert np.count_nonzero(np.delete(large.coef_, used, axis=1)) == 0
+    assert large.fit(many, y).n_iter_ <= small.n_iter_
+
+
 # --- the objective -------------------------------------------------------------------------------
 
 

@@ -57,11 +57,13 @@ class OuterLoop:
     def __init__(self, state: State, kappa: float, *, may_grow: bool) -> None:
         self._state = state
         pb = state.problem
-        self._may_grow = may_grow and len(pb.visited) >= REDUNDANT * pb.n_weights
+        self._may_grow = may_grow and len(pb.visited) >= REDUNDANT * len(state.W)
         self._smallest = min(kappa, SMALLEST)
         state.kappa = kappa
-        state.Y = state.W.copy()
-        self._previous = state.W.copy()
+        state.Y, self._previous = state.new_weights(), state.new_weights()
+        if state.W.any():  # a warm start; else their pages are not touched before they are used
+            state.Y[:] = state.W
+            self._previous[:] = state.W
         self._mean: NDArray | None = None
         self._passes = 0
         self._steady = 0
@@ -76,13 +78,14 @@ class OuterLoop:
         root = math.sqrt(1.0 + state.kappa)
         self._passes += 1
         horizon = min(max(1.0, 3.0 * (root - 1.0)), self._passes)
-        if self._mean is None and horizon >= SHORT_MEMORY:
-            self._mean = state.W.copy()
         blend = 0.0 if self._mean is None else 1.0 / horizon
+        if self._mean is None and horizon >= SHORT_MEMORY:
+            self._mean = state.new_weights()
+            blend = 1.0
         mean = self._previous if self._mean is None else self._mean
         beta = (root - 1.0) / (root + 1.0)
         w, v, both = kernels.extrapolate(
-            state.W, state.Y, self._previous, mean, state.kappa, state.kappa, beta, blend
+            state.W, state.Y, self._previous, mean, state.kappa, beta, blend
         )
         return v, max(0.0, w + v - 2.0 * both)
 

@@ -348,12 +348,7 @@ class _Run:
             block = self.state.dual_block()
             found, gap = Certificate(float("nan"), float("nan")), float("nan")
         pb = self.problem
-        coef = np.ascontiguousarray(weights[: pb.n_features, : pb.n_classes].T)
-        intercept = np.zeros(pb.n_classes, coef.dtype)
-        if pb.intercept_scaling:
-            intercept = weights[pb.n_features, : pb.n_classes] * coef.dtype.type(
-                pb.intercept_scaling
-            )
+        coef, intercept = self.state.split(weights)
         return Solution(
             coef=coef,
             intercept=intercept,

@@ -17,6 +17,7 @@ from polymargin._kernels import kernels
 from polymargin.problem import Problem
 
 _REBUILD_BYTES = 256 * 2**20
+WEIGHT_ARRAYS = 4  # W and what the outer loop keeps
 
 
 def _aligned_zeros(shape: tuple[int, int], dtype: Any) -> NDArray:
@@ -55,7 +56,9 @@ class State:
 
     Attributes
     ----------
-    W : ndarray of shape (n_weights, padded classes)
+    features : ndarray or None
+        The features W has rows for, where others occur in no example and are left out; None: all.
+    W : ndarray of shape (features and constant feature, padded classes)
         Feature-major weights.
     kappa : float
         Strength of the proximal term.
@@ -70,6 +73,7 @@ class State:
         n, dtype = problem.n_examples, problem.X.dtype
         lanes = kernels.vector_bytes // dtype.itemsize
         self.ld = -(-problem.n_classes // lanes) * lanes
+        self.features = self._used_features()
         self.W = self.new_weights()
         self.Y: NDArray | None = None
         self.kappa = 0.0
@@ -79,7 +83,34 @@ class State:
 
     def new_weights(self) -> NDArray:
         """A zero array of the shape of W."""
-        return _aligned_zeros((self.problem.n_weights, self.ld), self.problem.X.dtype)
+        pb = self.problem
+        rows = pb.n_weights if self.features is None else len(self.features) + pb.has_intercept
+        return _aligned_zeros((rows, self.ld), pb.X.dtype)
+
+    def _used_features(self) -> NDArray[np.int64] | None:
+        """Features that occur, if leaving out the others saves more than new indices cost."""
+        pb = self.problem
+        if not pb.is_sparse or pb.X.nnz == 0:
+            return None
+        if pb.X.indices.min() < 0 or pb.X.indices.max() >= pb.n_features:
+            return None  # the engine says what is wrong
+        occurs = np.zeros(pb.n_features, bool)
+        occurs[pb.X.indices] = True
+        unused = pb.n_features - np.count_nonzero(occurs)
+        saved = WEIGHT_ARRAYS * unused * self.ld * pb.X.dtype.itemsize
+        return np.flatnonzero(occurs) if saved > pb.X.indices.nbytes else None
+
+    def split(self, weights: NDArray) -> tuple[NDArray, NDArray]:
+        """``coef`` (classes x all features) and ``intercept`` of an array of the shape of W."""
+        pb = self.problem
+        rows = len(weights) - pb.has_intercept
+        coef = np.ascontiguousarray(weights[:rows, : pb.n_classes].T)
+        if self.features is not None:
+            coef, used = np.zeros((pb.n_classes, pb.n_features), coef.dtype), coef
+            coef[:, self.features] = used
+        if not pb.has_intercept:
+            return coef, np.zeros(pb.n_classes, coef.dtype)
+        return coef, weights[rows, : pb.n_classes] * coef.dtype.type(pb.intercept_scaling)
 
     def _make_engine(self) -> Any:
         pb = self.problem
@@ -99,7 +130,13 @@ class State:
         index_type = np.promote_types(pb.X.indices.dtype, pb.X.indptr.dtype)
         indices = pb.X.indices.astype(index_type, copy=False)
         indptr = pb.X.indptr.astype(index_type, copy=False)
-        return kernels.csr_engine(pb.X.data, indices, indptr, pb.n_features, *shared)
+        n_features = pb.n_features
+        if self.features is not None:
+            n_features = len(self.features)
+            position = np.zeros(pb.n_features, index_type)
+            position[self.features] = np.arange(n_features)
+            indices = position[indices]
+        return kernels.csr_engine(pb.X.data, indices, indptr, n_features, *shared)
 
     @property
     def scale(self) -> float:
@@ -137,10 +174,10 @@ class State:
     def rebuild(self) -> NDArray:
         """``V = sum_i x_i a_i^T`` from the dual, accumulated in double, in the dtype of X."""
         V = self.new_weights()
-        width = max(1, _REBUILD_BYTES // (8 * max(1, self.problem.n_weights)))
+        width = max(1, _REBUILD_BYTES // (8 * max(1, len(V))))
         for first in range(0, self.problem.n_classes, width):
             last = min(first + width, self.problem.n_classes)
-            block = np.zeros((self.problem.n_weights, last - first))
+            block = np.zeros((len(V), last - first))
             self._engine.rebuild(block, first, last)
             V[:, first:last] = block
         return V

@@ -312,7 +312,10 @@ void bind(nb::module_& m, const char* name) {
 
 }  // namespace
 
+void bind_projections(nb::module_& m);
+
 NB_MODULE(POLYMARGIN_MODULE, m) {
+    bind_projections(m);
     bind<float>(m, "EngineF32");
     bind<double>(m, "EngineF64");
     m.attr("vector_bytes") = pm::kVectorBytes;

@@ -1,13 +1,14 @@
-// The restricted problem of top-k alpha: the biased projection onto the top-k simplex.
+// The biased projection onto the top-k simplex; with rho = 1 the restricted problem of top-k alpha.
 //
-//     min 1/2 (||p||^2 + (sum p)^2) - b.p   over   0 <= p_j <= sum(p) / k,  sum p <= c
+//     min 1/2 (||p||^2 + rho (sum p)^2) - b.p   over   0 <= p_j <= sum(p) / k,  sum p <= c
 //
-// Lapin (2015), lemmas 3 to 5 with rho = 1: p = clip(b - t, 0, u). Write z = t + u and
+// Lapin (2015), lemmas 3 to 5: p = clip(b - t, 0, u). Write z = t + u and
 // phi(x) = k x + sum_j max(b_j - x, 0), which is convex with its minimum, the sum L0 of the k
 // largest b, between b_[k+1] and b_[k]. "The bounds are sum(p) / k" says phi(t) = phi(z) = L, and
-// optimality without the bound c says L = k (k + 1) (z - t). z - t is concave in L, so
-// L - k (k + 1) (z - t) falls through zero once: walk the breakpoints upwards from L0 until it does
-// (or until k u = c), then solve the linear system of that piece.
+// optimality without the bound c says L = k (1 + rho k) (z - t). z - t is concave in L, so
+// L - k (1 + rho k) (z - t) falls through zero once: walk the breakpoints upwards from L0 until it
+// does (or until k u = c), then solve the linear system of that piece. c may be infinite: the
+// top-k cone.
 #pragma once
 
 #include <algorithm>
@@ -28,13 +29,14 @@ struct TopKThresholds {
 // below the last one; the answer holds if they are below its t too). Sets `complete` to false when
 // too few are given to start.
 inline TopKThresholds walk_top_k_pieces(const double* b, int count, int total, int k, double c,
-                                        bool& complete) {
+                                        bool& complete, double rho = 1.0) {
     complete = true;
+    const double slope = double(k) * (1.0 + rho * k);  // of L in u, without the bound c
     const double bound = c / k;
     double upper_sum = 0;  // over U
     for (int j = 0; j < k; ++j) upper_sum += b[j];
     if (upper_sum <= 0) return {b[k - 1], 0.0};  // lemma 4
-    const double constant = std::min(upper_sum / (double(k) * (k + 1)), bound);
+    const double constant = std::min(upper_sum / slope, bound);
     if (k == total) return {b[k - 1] - constant, constant, true};
     if (count == k) {
         complete = false;
@@ -54,7 +56,7 @@ inline TopKThresholds walk_top_k_pieces(const double* b, int count, int total, i
         if (level == kInfinity<double>) break;
         const double z = level_z <= level_t ? b[i - 1] : (level - upper_sum) / (k - i);
         const double t = level_t <= level_z ? b[r] : (upper_sum + free_sum - level) / (r - k);
-        if (level <= double(k) * (k + 1) * (z - t) || z - t >= bound) break;
+        if (level <= slope * (z - t) || z - t >= bound) break;
         if (level_z <= level_t) {
             --i;
             upper_sum -= b[i];
@@ -65,14 +67,14 @@ inline TopKThresholds walk_top_k_pieces(const double* b, int count, int total, i
         }
     }
     const double m = r - i, rest = k - i;
-    const double det = rest * rest + (i + double(k) * k) * m;
+    const double det = rest * rest + (i + rho * k * k) * m;
     double u = (m * upper_sum + rest * free_sum) / det;
     double t;
     if (u > bound) {
         u = bound;  // the knapsack problem of section 4.1
         t = (free_sum - rest * u) / m;
     } else {
-        t = (i * (1.0 + k) * free_sum - (rest + k * m) * upper_sum) / det + k * u;
+        t = (i * (1.0 + rho * k) * free_sum - (rest + rho * k * m) * upper_sum) / det + rho * k * u;
     }
     return {t, u};
 }

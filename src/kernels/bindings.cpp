@@ -4,6 +4,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <stdexcept>
 #include <string>
@@ -12,6 +13,7 @@
 #include "extrapolate.hpp"
 #include "losses.hpp"
 #include "objective.hpp"
+#include "restricted/methods.hpp"
 #include "sweep_blocked.hpp"
 #include "sweep_rows.hpp"
 
@@ -40,29 +42,54 @@ void require(bool ok, const char* what) {
     if (!ok) throw std::invalid_argument(what);
 }
 
-// Rows of B: the restricted problem of each, into P.
 template <class T>
-void solve_restricted(const std::string& loss, int top_k, Matrix2<const T> B,
-                      Vector<const double> c, Matrix2<T> P) {
+pm::Method<T> named_method(pm::LossKind loss, const std::string& name) {
+    pm::Method<T> method = nullptr;
+    require(pm::find_method(loss, name, method), "no such method for this loss");
+    return method;
+}
+
+std::vector<std::string> restricted_methods(const std::string& loss) {
+    std::vector<std::string> names;
+    for (const auto& entry : pm::kMethods<double>)
+        if (entry.loss == loss_kind(loss)) names.emplace_back(entry.name);
+    return names;
+}
+
+// Rows of B: the restricted problem of each, from what P holds, into P.
+template <class T>
+void solve_restricted(const std::string& loss, int top_k, const std::string& method, double tol,
+                      Matrix2<const T> B, Vector<const double> c, Vector<const T> guess,
+                      Matrix2<T> P) {
     const std::int64_t rows = B.shape(0);
     const int m = static_cast<int>(B.shape(1));
     require(P.shape(0) == B.shape(0) && P.shape(1) == B.shape(1), "B and P differ in shape");
-    require(c.shape(0) == B.shape(0), "c must have one entry per row of B");
+    require(c.shape(0) == B.shape(0) && guess.shape(0) == B.shape(0),
+            "c and guess must have one entry per row of B");
     const auto kind = loss_kind(loss);
+    const auto solve = named_method<T>(kind, method);
     const bool top = kind == pm::LossKind::top_k_alpha || kind == pm::LossKind::top_k_beta;
     require(m >= 1 && (!top || (top_k >= 1 && top_k <= m)), "top_k must lie in 1..classes - 1");
     nb::gil_scoped_release release;
     const int padded = pm::round_up_lanes<T>(m);
-    std::vector<T> b(padded);
+    std::vector<T> b(padded), p(padded);
     pm::Block<T> block(padded);
-    std::fill_n(P.data(), rows * m, T(0));
+    pm::MethodWork<T> work;
     pm::with_loss(kind, [&](auto tag) {
         using Loss = decltype(tag);
         for (std::int64_t i = 0; i < rows; ++i) {
+            T* row = P.data() + i * m;
+            const double bound = c.data()[i];
+            const T hint = guess.data()[i];
             std::copy_n(B.data() + i * m, m, b.data());
             std::fill(b.begin() + m, b.end(), -pm::kInfinity<T>);
-            Loss::template solve<T>(b.data(), padded, c.data()[i], top_k, T(0), block);
-            for (int e = 0; e < block.count; ++e) P.data()[i * m + block.classes[e]] = block.p[e];
+            std::copy_n(row, m, p.data());
+            if (solve == nullptr)
+                Loss::template solve<T>(b.data(), padded, bound, top_k, hint, block);
+            else
+                solve({b.data(), p.data(), padded, bound, top_k, tol, hint}, block, work);
+            std::fill_n(row, m, T(0));
+            for (int e = 0; e < block.count; ++e) row[block.classes[e]] = block.p[e];
         }
     });
 }
@@ -108,10 +135,36 @@ class Engine {
 
     virtual std::tuple<double, double, double, std::int64_t, std::int64_t> sweep(
         Matrix2<T> W, Vector<const std::int64_t> order, const std::string& mode, double scale,
-        double skip, int threads) = 0;
+        int threads) = 0;
     virtual void evaluate(Matrix2<const T> W, int threads, Vector<double> loss,
                           Vector<double> gap) = 0;
     virtual void rebuild(Matrix2<double> V, int first, int last) = 0;
+
+    void set_method(const std::string& name, double tol) {
+        examples_.method = named_method<T>(kind_, name);
+        examples_.method_tol = tol;
+    }
+    // From now on every visit writes the block's violation there.
+    void track_violation(Vector<double> violation) {
+        require(kind_ != pm::LossKind::top_k_alpha && kind_ != pm::LossKind::top_k_beta,
+                "top-k losses have no violation");
+        require(violation.shape(0) == std::size_t(dual_.size()),
+                "violation must have one entry per row");
+        violation_ = violation;
+        examples_.violation = violation.data();
+    }
+    // Marks the examples with a class strictly between its bounds: those that a vertex holds are
+    // p = 0, and p = c for one class (Crammer-Singer) or for any (the others).
+    void dual_free(Vector<bool> free) const {
+        require(free.shape(0) == std::size_t(dual_.size()), "free must have one entry per row");
+        for (std::int64_t i = 0; i < dual_.size(); ++i) {
+            const auto* row = dual_.row(i);
+            bool inside = false;
+            for (int e = 0; e < dual_.count(i); ++e)
+                inside |= row[e].p > T(0) && !pm::at_bound<T>(double(row[e].p), examples_.c[i]);
+            free.data()[i] = inside;
+        }
+    }
 
     double dual_sum() const {
         nb::gil_scoped_release release;
@@ -178,7 +231,7 @@ class Engine {
     Vector<const std::int32_t> y_;
     Vector<const double> c_, squared_norm_;
     Vector<T> threshold_;
-    Vector<double> gap_;
+    Vector<double> gap_, violation_;
 };
 
 // The engine over one kind of matrix; Holder keeps that matrix's arrays alive.
@@ -196,7 +249,7 @@ class MatrixEngine : public Engine<typename Matrix::Scalar> {
 
     std::tuple<double, double, double, std::int64_t, std::int64_t> sweep(
         Matrix2<T> W, Vector<const std::int64_t> order, const std::string& mode, double scale,
-        double skip, int threads) override {
+        int threads) override {
         this->check_weights(W.shape(0), W.shape(1), X_.d, X_.bias != T(0));
         this->check_order(order);
         constexpr bool dense = std::is_same_v<Matrix, pm::DenseMatrix<T>>;
@@ -211,13 +264,13 @@ class MatrixEngine : public Engine<typename Matrix::Scalar> {
             auto& dual = this->dual_;
             if (mode == "listed")
                 return pm::sweep_listed_classes<Loss>(X_, ex, dual, W.data(), ld, order.data(),
-                                                      count, scale, skip);
+                                                      count, scale);
             if constexpr (std::is_same_v<Matrix, pm::DenseMatrix<T>>)
                 if (mode == "blocked")
                     return pm::sweep_blocked<Loss>(X_, ex, dual, W.data(), ld, order.data(), count,
-                                                   scale, skip, threads);
+                                                   scale, threads);
             return pm::sweep_all_classes<Loss>(X_, ex, dual, W.data(), ld, order.data(), count,
-                                               scale, skip);
+                                               scale);
         });
         return {totals.gap, totals.loss, totals.dual, totals.moved, totals.entries};
     }
@@ -288,20 +341,23 @@ void bind(nb::module_& m, const char* name) {
     using E = Engine<T>;
     nb::class_<E>(m, name)
         .def("sweep", &E::sweep, "W"_a.noconvert(), "order"_a.noconvert(), "mode"_a, "scale"_a,
-             "skip"_a, "threads"_a,
+             "threads"_a,
              "One sweep over order. Returns (gap seen, loss seen, change of sum p, examples moved, "
              "dual entries of those visited).")
         .def("evaluate", &E::evaluate, "W"_a.noconvert(), "threads"_a, "loss"_a.noconvert(),
              "gap"_a.noconvert(), "Loss and share of the gap of every example at W.")
         .def("rebuild", &E::rebuild, "V"_a.noconvert(), "first"_a, "last"_a,
              "Adds sum_i x_i a_i^T for the classes first..last to V.")
+        .def("set_method", &E::set_method, "name"_a, "tol"_a)
+        .def("track_violation", &E::track_violation, "violation"_a.noconvert())
+        .def("dual_free", &E::dual_free, "free"_a.noconvert())
         .def("dual_sum", &E::dual_sum)
         .def("dual_counts", &E::dual_counts, "counts"_a.noconvert())
         .def("dual_export", &E::dual_export, "classes"_a.noconvert(), "values"_a.noconvert())
         .def("dual_import", &E::dual_import, "indptr"_a.noconvert(), "classes"_a.noconvert(),
              "values"_a.noconvert());
-    m.def("solve_restricted", &solve_restricted<T>, "loss"_a, "top_k"_a, "B"_a.noconvert(),
-          "c"_a.noconvert(), "P"_a.noconvert());
+    m.def("solve_restricted", &solve_restricted<T>, "loss"_a, "top_k"_a, "method"_a, "tol"_a,
+          "B"_a.noconvert(), "c"_a.noconvert(), "guess"_a.noconvert(), "P"_a.noconvert());
     m.def("extrapolate", &extrapolate<T>, "W"_a.noconvert(), "Y"_a.noconvert(),
           "previous"_a.noconvert(), "mean"_a.noconvert(), "kappa"_a, "beta"_a, "blend"_a,
           "The outer step; returns ||W||^2, ||V||^2 and W.V before it.");
@@ -319,5 +375,6 @@ NB_MODULE(POLYMARGIN_MODULE, m) {
     bind<float>(m, "EngineF32");
     bind<double>(m, "EngineF64");
     m.attr("vector_bytes") = pm::kVectorBytes;
+    m.def("restricted_methods", &restricted_methods, "loss"_a);
     m.def("best_instruction_set", &pm::best_instruction_set);
 }

@@ -111,7 +111,7 @@ void correct_rest(BlockScratch<T>& w, std::int64_t begin, std::int64_t end, std:
 template <class Loss, class T>
 VisitTotals sweep_blocked(const DenseMatrix<T>& X, Examples<T> ex, DualRows<T>& dual, T* W,
                           std::int64_t ld, const std::int64_t* order, std::int64_t count,
-                          double scale, double skip, int threads) {
+                          double scale, int threads) {
     Team team(threads);
     VisitScratch<T> visit(static_cast<int>(ld));
     BlockScratch<T> w(kBlock, ld, team.size());
@@ -129,7 +129,7 @@ VisitTotals sweep_blocked(const DenseMatrix<T>& X, Examples<T> ex, DualRows<T>& 
                 std::copy_n(w.S.data() + i * ld, ld, visit.s.data());
                 w.touched[i].clear();
                 if (!visit_all_classes<Loss>(visit, static_cast<int>(ld), ex, dual, example, scale,
-                                             skip, totals))
+                                             totals))
                     continue;
                 moved.push_back(i);
                 w.touched[i].assign(visit.classes.begin(), visit.classes.begin() + visit.touched);

@@ -13,6 +13,8 @@
 
 #include "dual_rows.hpp"
 #include "losses.hpp"
+#include "restricted/method.hpp"
+#include "violation.hpp"
 
 namespace pm {
 
@@ -21,15 +23,17 @@ struct VisitScratch {
     explicit VisitScratch(int ld)
         : s(ld + kLanes<T>),
           b(ld + kLanes<T>),
+          start(ld + kLanes<T>, T(0)),
           delta(ld, T(0)),
           change(2 * ld + 1),
           classes(2 * ld + 1),
           block(ld + kLanes<T>) {}
     std::vector<T> s, b;
-    std::vector<T> delta;               // zero between visits
+    std::vector<T> start, delta;        // zero between visits
     std::vector<T> change;              // change of the row a_i, touched classes only, scaled
     std::vector<std::int32_t> classes;  // the touched classes
     Block<T> block;                     // the new p
+    MethodWork<T> method;
     int touched = 0;
 };
 
@@ -43,6 +47,9 @@ struct Examples {
     double* gap;                 // share of the duality gap at the last visit
     int n_classes;
     int top_k;
+    Method<T> method = nullptr;   // nullptr: the loss's own
+    double method_tol = -1;       // negative: the method's own
+    double* violation = nullptr;  // of the optimality conditions at the last visit, if wanted
 
     PM_INLINE void prefetch(std::int64_t i) const {
         PM_PREFETCH(y + i);
@@ -79,10 +86,10 @@ PM_INLINE void margins_from_scores(T* s, int n_classes, int padded, int y) {
 }
 
 // Gap and restricted problem of a block whose margins are in w.s and whose old values
-// old[0..count) sit at positions at(e). The answer is left in w.block. False: nothing to do.
+// old[0..count) sit at positions at(e). The answer is left in w.block.
 template <class Loss, class T, class At>
-PM_INLINE bool solve_block(VisitScratch<T>& w, int padded, Examples<T>& ex, std::int64_t i,
-                           double A, const DualEntry<T>* old, int count, At at, double skip,
+PM_INLINE void solve_block(VisitScratch<T>& w, int padded, Examples<T>& ex, std::int64_t i,
+                           double A, const DualEntry<T>* old, int count, At at,
                            VisitTotals& totals) {
     using V = Vec<T>;
     const double c = ex.c[i];
@@ -98,29 +105,36 @@ PM_INLINE bool solve_block(VisitScratch<T>& w, int padded, Examples<T>& ex, std:
     totals.gap += gap;
     totals.entries += count;
     totals.loss += loss;
-    if (gap <= skip) return false;
+    if (ex.violation != nullptr)
+        ex.violation[i] = violation<Loss>(w.s.data(), padded, c, sigma, old, count, at);
     const V inverse = V::set1(T(1.0 / A)), shift = V::set1(Loss::coupled ? T(sigma) : T(0));
     for (int j = 0; j < padded; j += kLanes<T>)
         V::fma(V::load(w.s.data() + j), inverse, shift).store(w.b.data() + j);
     for (int e = 0; e < count; ++e) w.b[at(e)] += old[e].p;
-    ex.threshold[i] = Loss::solve(w.b.data(), padded, c, ex.top_k, ex.threshold[i], w.block);
-    return true;
+    if (ex.method == nullptr) {
+        ex.threshold[i] = Loss::solve(w.b.data(), padded, c, ex.top_k, ex.threshold[i], w.block);
+    } else {
+        for (int e = 0; e < count; ++e) w.start[at(e)] = old[e].p;
+        ex.threshold[i] = ex.method(
+            {w.b.data(), w.start.data(), padded, c, ex.top_k, ex.method_tol, ex.threshold[i]},
+            w.block, w.method);
+        for (int e = 0; e < count; ++e) w.start[at(e)] = T(0);
+    }
 }
 
 // Full visit: w.s holds the scores of all classes. True when the row moved: then w.classes and
 // w.change list the change of a_i.
 template <class Loss, class T>
 bool visit_all_classes(VisitScratch<T>& w, int padded, Examples<T>& ex, DualRows<T>& dual,
-                       std::int64_t i, double scale, double skip, VisitTotals& totals) {
+                       std::int64_t i, double scale, VisitTotals& totals) {
     const int y = ex.y[i];
     margins_from_scores<Loss>(w.s.data(), ex.n_classes, padded, y);
     const DualEntry<T>* old = dual.row(i);
     const int count = dual.count(i);
     w.touched = 0;
-    if (!solve_block<Loss>(
-            w, padded, ex, i, ex.squared_norm[i] * scale, old, count,
-            [old](int e) { return old[e].cls; }, skip, totals))
-        return false;
+    solve_block<Loss>(
+        w, padded, ex, i, ex.squared_norm[i] * scale, old, count,
+        [old](int e) { return old[e].cls; }, totals);
 
     int touched = 0;
     T size = T(0);
@@ -166,7 +180,7 @@ bool visit_all_classes(VisitScratch<T>& w, int padded, Examples<T>& ex, DualRows
 // true class last. Entries that fall to zero stay listed until the next full visit.
 template <class Loss, class T>
 bool visit_listed_classes(VisitScratch<T>& w, Examples<T>& ex, DualRows<T>& dual, std::int64_t i,
-                          double scale, double skip, VisitTotals& totals) {
+                          double scale, VisitTotals& totals) {
     DualEntry<T>* row = dual.row(i);
     const int count = dual.count(i);
     const int padded = round_up_lanes<T>(count);
@@ -179,10 +193,8 @@ bool visit_listed_classes(VisitScratch<T>& w, Examples<T>& ex, DualRows<T>& dual
             w.s[e] = row[e].cls == ex.y[i] ? T(1) - w.s[e] : T(1) + w.s[e];
     }
     for (int e = count; e < padded; ++e) w.s[e] = -kInfinity<T>;
-    if (!solve_block<Loss>(
-            w, padded, ex, i, ex.squared_norm[i] * scale, row, count, [](int e) { return e; }, skip,
-            totals))
-        return false;
+    solve_block<Loss>(
+        w, padded, ex, i, ex.squared_norm[i] * scale, row, count, [](int e) { return e; }, totals);
     T* fresh = w.s.data();  // the margins are no longer needed
     std::fill_n(fresh, count, T(0));
     for (int e = 0; e < w.block.count; ++e) fresh[w.block.classes[e]] = w.block.p[e];

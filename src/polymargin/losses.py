@@ -118,8 +118,34 @@ class Loss:
             return n_classes - 1.0
         return float(n_classes) if self.name == "one_vs_rest" else 1.0
 
-    def solve_restricted(self, B: ArrayLike, c: ArrayLike) -> NDArray:
-        """Exact solution of the restricted problem.
+    @property
+    def restricted_methods(self) -> list[str]:
+        """Methods for the restricted problem, the default first."""
+        return list(kernels.restricted_methods(self.name))
+
+    def check_restricted(self, method: str, tol: float | None) -> tuple[str, float]:
+        """The method and tolerance as the kernels want them; ``"auto"`` is the default method."""
+        known = self.restricted_methods
+        if method != "auto" and method not in known:
+            raise ValueError(
+                f"restricted={method!r} does not solve the restricted problem of {self.name}; use "
+                f'"auto" or one of {", ".join(map(repr, known))}.'
+            )
+        if tol is not None and not (np.isfinite(tol) and tol >= 0):
+            raise ValueError(f"restricted_tol must be a non-negative number or None, got {tol!r}.")
+        return known[0] if method == "auto" else method, -1.0 if tol is None else float(tol)
+
+    def solve_restricted(
+        self,
+        B: ArrayLike,
+        c: ArrayLike,
+        *,
+        method: str = "auto",
+        tol: float | None = None,
+        start: ArrayLike | None = None,
+        guess: ArrayLike = 0.0,
+    ) -> NDArray:
+        """Solution of the restricted problem.
 
         Minimises ``1/2 (||p||^2 + (sum p)^2) - b.p`` over the block set of the loss
         (one-vs-rest: ``1/2 ||p||^2 - b.p``).
@@ -131,6 +157,14 @@ class Loss:
             (one-vs-rest: of all classes).
         c : float or array of shape (rows,)
             The bound ``c`` of each row's block set.
+        method : str
+            One of ``restricted_methods``.
+        tol : float or None
+            Tolerance of the iterative methods; None: each method's own.
+        start : array of the shape of B or None
+            A feasible block, which iterative methods start from; None: zero.
+        guess : float or array of shape (rows,)
+            A threshold that may be close to the answer's; costs or saves time only.
 
         Returns
         -------
@@ -149,8 +183,12 @@ class Loss:
             raise ValueError("c must be positive and finite.")
         if self.is_top_k and self.k > rows.shape[1]:
             raise ValueError(f"top_k={self.top_k} is more than the {rows.shape[1]} wrong classes.")
-        p = np.empty_like(rows)
-        kernels.solve_restricted(self.name, self.k, rows, bounds, p)
+        p = np.zeros_like(rows)
+        if start is not None:
+            p[:] = np.reshape(np.asarray(start), rows.shape)
+        hint = np.ascontiguousarray(np.broadcast_to(np.asarray(guess, p.dtype), len(p)))
+        chosen = self.check_restricted(method, tol)
+        kernels.solve_restricted(self.name, self.k, *chosen, rows, bounds, hint, p)
         return p.reshape(b.shape)
 
 

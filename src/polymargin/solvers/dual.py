@@ -23,9 +23,10 @@ from polymargin._kernels import kernels
 from polymargin.problem import Problem
 from polymargin.solvers.acceleration import OuterLoop, initial_kappa
 from polymargin.solvers.certificate import Certificate, certify, squared_norm
-from polymargin.solvers.shrinking import VisitPlan
+from polymargin.solvers.sequential import SequentialSchedule
+from polymargin.solvers.shrinking import AdaptiveSchedule
 from polymargin.solvers.solution import Solution, feasible_start
-from polymargin.solvers.state import State, SweepTotals
+from polymargin.solvers.state import Pass, State, SweepTotals
 
 Progress = Callable[[dict[str, Any]], None]
 
@@ -42,11 +43,39 @@ class DualSolver(BaseEstimator):
 
     Parameters
     ----------
+    restricted : str, default="auto"
+        How an example's restricted problem is solved. ``"auto"`` is the first of
+
+        - crammer_singer: ``"newton"``, ``"sort"``, ``"pivot"``, ``"condat"`` (exact);
+          ``"bisection"``, ``"fixed_point"`` (to a tolerance); ``"active_set"``,
+          ``"two_variables"`` (exact for some of the variables); ``"smo"``, ``"frank_wolfe"`` (a few
+          steps);
+        - weston_watkins: ``"newton"``, ``"walrus"``, ``"greedy"`` (to a tolerance),
+          ``"active_set"`` (the variables that violate);
+        - top_k_beta: ``"newton"``, ``"variable_fixing"``; top_k_alpha: ``"sort"``; one_vs_rest:
+          ``"clip"``.
+    restricted_tol : float or None, default=None
+        Tolerance of the iterative methods, relative to ``C``. None: 1e-3 for ``"bisection"`` and
+        ``"fixed_point"``, 1e-4 for ``"greedy"``, one cycle of ``"smo"``, one step of
+        ``"frank_wolfe"``.
+    schedule : "adaptive" or "sdm", default="adaptive"
+        When an example is visited: by what its visits gain, or by the rules of the sequential dual
+        method (Keerthi et al. 2008; not for the top-k losses).
     shrinking : bool, default=True
-        Visit examples less often that gain nothing from a visit.
+        Visit examples less often that gain nothing from a visit; with ``schedule="sdm"``, follow
+        each full loop by loops over the free examples and classes.
+    shuffle : bool, default=True
+        A fresh random order for each pass; False: the order of the data.
+    cooling : float or None, default=10.0
+        ``schedule="sdm"``: what the tolerance of the shrunk loops, 1 at first, is divided by when
+        it is reached. None: it is 1e-3 from the start.
+    effort : float, default=5.0
+        ``schedule="sdm"``: shrunk loops after a full one end when they cost as much as this many
+        full ones.
     acceleration : "auto", bool or float, default="auto"
-        The accelerated outer loop: chosen by the conditioning of the data, on, off, or on with this
-        ``kappa`` to start with (it backs off where it is too large, and never grows).
+        The accelerated outer loop: chosen by the conditioning of the data (never with
+        ``schedule="sdm"``), on, off, or on with this ``kappa`` to start with (it backs off where it
+        is too large, and never grows).
     blocked : "auto" or bool, default="auto"
         Sweep dense data in blocks of examples (the same iterates up to rounding): pays where the
         weights are larger than the caches, and uses ``n_jobs`` threads.
@@ -60,13 +89,25 @@ class DualSolver(BaseEstimator):
     def __init__(
         self,
         *,
+        restricted: str = "auto",
+        restricted_tol: float | None = None,
+        schedule: Literal["adaptive", "sdm"] = "adaptive",
         shrinking: bool = True,
+        shuffle: bool = True,
+        cooling: float | None = 10.0,
+        effort: float = 5.0,
         acceleration: Literal["auto"] | bool | float = "auto",
         blocked: Literal["auto"] | bool = "auto",
         certify: bool = True,
         time_limit: float | None = None,
     ) -> None:
+        self.restricted = restricted
+        self.restricted_tol = restricted_tol
+        self.schedule = schedule
         self.shrinking = shrinking
+        self.shuffle = shuffle
+        self.cooling = cooling
+        self.effort = effort
         self.acceleration = acceleration
         self.blocked = blocked
         self.certify = certify
@@ -108,7 +149,7 @@ class DualSolver(BaseEstimator):
         Solution
             Also on Ctrl-C, then with status ``"interrupted"``.
         """
-        self._check()
+        self._check(problem)
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         run = _Run(self, problem, tol, max_iter, np.random.default_rng(seed), n_jobs, verbose)
         try:
@@ -118,7 +159,19 @@ class DualSolver(BaseEstimator):
             run.status = "interrupted"
         return run.solution()
 
-    def _check(self) -> None:
+    def _check(self, problem: Problem) -> None:
+        problem.loss.check_restricted(self.restricted, self.restricted_tol)
+        if self.schedule not in ("adaptive", "sdm"):
+            raise ValueError(f'schedule must be "adaptive" or "sdm", got {self.schedule!r}.')
+        if self.schedule == "sdm" and problem.loss.is_top_k:
+            raise ValueError(
+                'schedule="sdm" is for crammer_singer, weston_watkins and one_vs_rest; use '
+                f'schedule="adaptive" with {problem.loss.name}.'
+            )
+        if self.cooling is not None and not self.cooling > 1:
+            raise ValueError(f"cooling must be a number above 1 or None, got {self.cooling!r}.")
+        if not self.effort >= 0:
+            raise ValueError(f"effort must be a non-negative number, got {self.effort!r}.")
         choice = self.acceleration
         valid = isinstance(choice, bool) or choice == "auto"
         if not valid and not (isinstance(choice, int | float) and choice >= 0):
@@ -174,7 +227,10 @@ class _Run:
         self.began = time.perf_counter()
         self.state = State(problem)
         self.mode = sweep_mode(self.state, settings.blocked)
-        self.plan = VisitPlan(self.state, rng, settings.shrinking)
+        self.state.set_method(
+            *problem.loss.check_restricted(settings.restricted, settings.restricted_tol)
+        )
+        self.plan = self._schedule(rng)
         self.outer: OuterLoop | None = None
         self.best: _Best | None = None
         self.status = "max_iter" if settings.certify else "uncertified"
@@ -187,12 +243,32 @@ class _Run:
         names = ("pass", "time", "primal", "dual", "gap", "n_awake")
         self.history: dict[str, list[float]] = {name: [] for name in names}
 
+    def _schedule(self, rng: np.random.Generator) -> AdaptiveSchedule | SequentialSchedule:
+        chosen = self.settings
+        if chosen.schedule == "sdm":
+            return SequentialSchedule(
+                self.state,
+                rng,
+                shrinking=chosen.shrinking,
+                shuffle=chosen.shuffle,
+                cooling=chosen.cooling,
+                effort=chosen.effort,
+            )
+        return AdaptiveSchedule(
+            self.state,
+            rng,
+            shrinking=chosen.shrinking,
+            shuffle=chosen.shuffle,
+            short=chosen.certify,
+        )
+
     def start(self, start: Solution | None) -> None:
         """Warm start, and the outer loop if the problem asks for one."""
         if start is not None:
             self._take_over(start)
         choice = self.settings.acceleration
-        if choice == "auto" and not self.settings.certify and self.max_iter <= FEW_PASSES:
+        few = not self.settings.certify and self.max_iter <= FEW_PASSES
+        if choice == "auto" and (few or self.settings.schedule == "sdm"):
             return
         kappa = initial_kappa(self.problem, choice)
         if kappa > 0:
@@ -219,48 +295,38 @@ class _Run:
 
     def loop(self, progress: Progress | None) -> None:
         """Passes until the gap is certified or a limit is reached."""
+        relative = float("inf")
         while self.n_iter < self.max_iter:
-            order = self.plan.next_order()
-            seen = self._sweep(order)
-            self.plan.after(order)
+            visits = self.plan.next_pass()
+            seen = self._sweep(visits)
+            self.plan.after(visits, seen)
             self.n_iter += 1
-            relative = self._outer_step(seen)
-            if self.settings.certify and self._worth_certifying(relative):
-                self._certify(relative, len(order))
+            n_awake = len(visits.order)
+            if visits.full:
+                relative = self._outer_step(seen)
+                if self.settings.certify and self._worth_certifying(relative):
+                    self._certify(relative, n_awake)
+            elif self.outer is not None:
+                self.outer.step()
             if progress is not None:
-                progress(self._record(relative, len(order)))
+                progress(self._record(relative, n_awake))
             if self.status == "converged" or self._out_of_time():
                 break
-            if self.settings.certify:
-                self._short_passes(seen.entries, relative, progress)
         if self.settings.certify and self.last_certified < self.n_iter:
             self._certify(float("nan"), 0)
 
-    def _sweep(self, order: NDArray[np.int64], *, mode: str | None = None) -> SweepTotals:
-        pb = self.problem
+    def _sweep(self, visits: Pass) -> SweepTotals:
+        pb, order = self.problem, visits.order
+        mode = self.mode if visits.full else "listed"
         per_visit = (pb.X.nnz / max(1, pb.n_examples) if pb.is_sparse else pb.n_features) + 1
         chunk = max(256, int(CHUNK / (per_visit * self.state.ld)))
         total = SweepTotals(0.0, 0.0, 0.0, 0, 0)
         for first in range(0, len(order), chunk):
-            total += self.state.sweep(
-                order[first : first + chunk], mode or self.mode, n_jobs=self.n_jobs
-            )
+            total += self.state.sweep(order[first : first + chunk], mode, n_jobs=self.n_jobs)
             if self._out_of_time():
                 break
         self.dual_sum += total.dual
         return total
-
-    def _short_passes(self, entries: int, relative: float, progress: Progress | None) -> None:
-        for _ in range(self.plan.n_short(entries)):
-            if self.n_iter >= self.max_iter or self._out_of_time():
-                return
-            order = self.plan.short_order()
-            self._sweep(order, mode="listed")
-            self.n_iter += 1
-            if self.outer is not None:
-                self.outer.step()
-            if progress is not None:
-                progress(self._record(relative, len(order)))
 
     def _outer_step(self, seen: SweepTotals) -> float:
         """The estimated relative gap after a pass; extrapolates."""

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polymargin._kernels import kernels
-from polymargin.solvers.state import State
+from polymargin.solvers.state import Pass, State, SweepTotals
 
 TARGET = 0.1  # theta
 LONGEST = 16.0
@@ -33,8 +33,8 @@ FIRST_SHORT = 3  # short passes only after this many full ones
 WAKE = 0.01  # a certificate wakes examples with more than this times the mean share
 
 
-class VisitPlan:
-    """Chooses the examples of each pass, in a fresh random order.
+class AdaptiveSchedule:
+    """Chooses the examples of each pass.
 
     Parameters
     ----------
@@ -42,12 +42,27 @@ class VisitPlan:
     rng : numpy.random.Generator
     shrinking : bool
         False: every pass visits all examples.
+    shuffle : bool
+        A fresh random order for each pass.
+    short : bool
+        Whether short passes may follow full ones.
     """
 
-    def __init__(self, state: State, rng: np.random.Generator, shrinking: bool) -> None:
+    def __init__(
+        self,
+        state: State,
+        rng: np.random.Generator,
+        *,
+        shrinking: bool,
+        shuffle: bool = True,
+        short: bool = True,
+    ) -> None:
         self._state = state
         self._rng = rng
         self._shrinking = shrinking
+        self._shuffle = shuffle
+        self._short = short
+        self._n_short = 0  # short passes still to make
         self._visited = state.problem.visited
         self._pass = 0
         self._busy = self._visited[:0]
@@ -56,18 +71,27 @@ class VisitPlan:
             self._interval = np.ones(state.problem.n_examples, np.float32)
             self._next = np.zeros(state.problem.n_examples, np.int32)
 
-    def next_order(self) -> NDArray[np.int64]:
-        """The examples of the next pass, shuffled."""
+    def next_pass(self) -> Pass:
+        """The examples of the next pass."""
+        if self._n_short > 0:
+            self._n_short -= 1
+            return Pass(self._in_order(self._busy), full=False)
         order = self._visited
         if self._shrinking:
             order = order[self._next[order] <= self._pass]
             if len(order) == 0:  # everything sleeps: wake everything
                 order = self._visited
-        return self._rng.permutation(order)
+        return Pass(self._in_order(order), full=True)
 
-    def after(self, order: NDArray[np.int64]) -> None:
-        """Set the next visit of the examples just visited."""
+    def _in_order(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self._rng.permutation(chosen) if self._shuffle else chosen
+
+    def after(self, done: Pass, seen: SweepTotals) -> None:
+        """Set the next visit of the examples just visited, and the short passes to follow."""
+        if not done.full:
+            return
         self._pass += 1
+        order = done.order
         if not self._shrinking or len(order) == 0:
             return
         share = self._state.gap[order]
@@ -83,18 +107,16 @@ class VisitPlan:
         self._interval[order] = interval
         spread = self._rng.random(len(order), np.float32)  # so that they do not wake in step
         self._next[order] = self._pass - 1 + (interval + spread).astype(np.int32)
+        if self._short:
+            self._n_short = self._short_passes(seen.entries)
 
-    def n_short(self, entries: int) -> int:
+    def _short_passes(self, entries: int) -> int:
         """How many short passes pay after a pass that saw this many dual entries."""
-        if not self._shrinking or self._pass < FIRST_SHORT or len(self._busy) == 0:
+        if self._pass < FIRST_SHORT or len(self._busy) == 0:
             return 0
         vectors = self._state.W.itemsize * self._state.ld // kernels.vector_bytes
         listed = entries / len(self._busy) + 1
         return min(int(vectors / (LISTED_COST * listed)), MOST_SHORT)
-
-    def short_order(self) -> NDArray[np.int64]:
-        """The examples of a short pass, shuffled: those that moved most in the last pass."""
-        return self._rng.permutation(self._busy)
 
     def wake(self) -> None:
         """After a certificate: visit every example that violates in the next pass."""

@@ -51,6 +51,13 @@ class SweepTotals(NamedTuple):
         )
 
 
+class Pass(NamedTuple):
+    """The examples to visit, in order: with all classes, or with those of their dual rows only."""
+
+    order: NDArray[np.int64]
+    full: bool
+
+
 class State:
     """The solver's working state for one problem.
 
@@ -144,7 +151,7 @@ class State:
         return 1.0 / (1.0 + self.kappa)
 
     def sweep(
-        self, order: NDArray[np.int64], mode: str = "rows", *, skip: float = 0.0, n_jobs: int = 1
+        self, order: NDArray[np.int64], mode: str = "rows", *, n_jobs: int = 1
     ) -> SweepTotals:
         """Visit the examples of ``order``: exact block updates.
 
@@ -154,12 +161,26 @@ class State:
         mode : {"rows", "blocked", "listed"}
             One at a time; in blocks (the same iterates up to rounding); or only the classes in each
             example's dual row.
-        skip : float
-            Leave blocks whose share of the gap is at most this.
         n_jobs : int
             Threads of a blocked sweep.
         """
-        return SweepTotals(*self._engine.sweep(self.W, order, mode, self.scale, skip, n_jobs))
+        return SweepTotals(*self._engine.sweep(self.W, order, mode, self.scale, n_jobs))
+
+    def set_method(self, name: str, tol: float) -> None:
+        """How the restricted problems are solved."""
+        self._engine.set_method(name, tol)
+
+    def track_violation(self) -> NDArray[np.float64]:
+        """An array that every visit writes the example's violation of optimality to."""
+        violation = np.zeros(self.problem.n_examples)
+        self._engine.track_violation(violation)
+        return violation
+
+    def free_examples(self) -> NDArray[np.int64]:
+        """Examples with a dual variable strictly between its bounds."""
+        free = np.empty(self.problem.n_examples, bool)
+        self._engine.dual_free(free)
+        return np.flatnonzero(free)
 
     def evaluate(self, W: NDArray, n_jobs: int = 1) -> NDArray[np.float64]:
         """``c_i loss_i`` of every example at W; refreshes ``gap``."""

@@ -44,6 +44,7 @@ def pass_seconds(
     repeats: int = 3,
     n_jobs: int = 1,
     clock: Callable[[], float] = time.process_time,
+    restricted: str = "auto",
 ) -> float:
     """Time an unshrunk pass.
 
@@ -59,13 +60,15 @@ def pass_seconds(
         Threads.
     clock : callable, default=time.process_time
         CPU time by default; `time.perf_counter` for several threads.
+    restricted : str, default="auto"
+        How the restricted problems are solved.
 
     Returns
     -------
     float
         Seconds per pass.
     """
-    solver = DualSolver(shrinking=False, acceleration=False, certify=False)
+    solver = DualSolver(restricted=restricted, shrinking=False, acceleration=False, certify=False)
 
     def average(seed: int) -> float:
         stamps: list[float] = []

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from benchmarks import datasets
+from benchmarks import datasets, methods
 from benchmarks.objective import crammer_singer_primal
+from benchmarks.passes import make_problem
 
 
 def save_dense(folder, name, train, test):
@@ -237,3 +238,15 @@ def test_exponent_recovers_a_power_law():
 
     sizes = np.array([1.0, 2, 4, 8])
     assert scaling.exponent(sizes, 3 * sizes**1.5) == pytest.approx(1.5)
+
+
+def test_methods_are_measured_against_the_default_one():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 5)), np.arange(60, dtype=np.int32) % 3
+    rows = methods.measure("made up", make_problem(X, y, "weston_watkins", 0.1))
+    assert [row["method"] for row in rows] == ["newton", "walrus", "greedy", "active_set"]
+    rows[2] |= {"pass": 3 * rows[0]["pass"], "0.001": None}
+    lines = methods.table(rows).splitlines()
+    assert lines[2].endswith("| newton | 1.00 | 1.00 | 1.00 |")
+    assert lines[4].split("|")[5].strip() == "3.00"
+    assert lines[4].endswith("| - |")

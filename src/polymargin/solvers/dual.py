@@ -31,7 +31,7 @@ from polymargin.solvers.state import Pass, State, SweepTotals
 Progress = Callable[[dict[str, Any]], None]
 
 CHUNK = 2e8  # multiplications between two looks at the clock and at Ctrl-C
-FIRST_GUESS = 0.6  # of the certified gap to the gap seen in a sweep
+FIRST_GUESS = 0.66  # of the certified gap to the gap seen in a sweep
 LONGEST_WAIT = 50  # passes between two certificates at most
 FEW_PASSES = 5
 L2_BYTES = 400_000

@@ -173,7 +173,7 @@ def test_few_passes_are_made_exactly_without_a_word(name, passes):
         ({"restricted": "walrus"}, "'newton', 'sort', 'pivot'"),
         ({"restricted_tol": -1e-3}, "restricted_tol must be a non-negative number"),
         ({"restricted_tol": float("nan")}, "restricted_tol must be a non-negative number"),
-        ({"schedule": "cyclic"}, 'schedule must be "adaptive" or "sdm"'),
+        ({"schedule": "cyclic"}, 'schedule must be "auto" or "sdm"'),
         ({"cooling": 1.0}, "cooling must be a number above 1"),
         ({"effort": -1.0}, "effort must be a non-negative number"),
     ],
@@ -184,5 +184,5 @@ def test_bad_settings_are_refused(settings, message):
 
 
 def test_the_top_k_losses_have_no_sequential_schedule():
-    with pytest.raises(ValueError, match='use schedule="adaptive" with top_k_beta'):
+    with pytest.raises(ValueError, match='use schedule="auto" with top_k_beta'):
         solve(make_problem("top_k_beta"), schedule="sdm")

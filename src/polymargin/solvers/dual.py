@@ -58,7 +58,7 @@ class DualSolver(BaseEstimator):
         Tolerance of the iterative methods, relative to ``C``. None: 1e-3 for ``"bisection"`` and
         ``"fixed_point"``, 1e-4 for ``"greedy"``, one cycle of ``"smo"``, one step of
         ``"frank_wolfe"``.
-    schedule : "adaptive" or "sdm", default="adaptive"
+    schedule : "auto" or "sdm", default="auto"
         When an example is visited: by what its visits gain, or by the rules of the sequential dual
         method (Keerthi et al. 2008; not for the top-k losses).
     shrinking : bool, default=True
@@ -91,7 +91,7 @@ class DualSolver(BaseEstimator):
         *,
         restricted: str = "auto",
         restricted_tol: float | None = None,
-        schedule: Literal["adaptive", "sdm"] = "adaptive",
+        schedule: Literal["auto", "sdm"] = "auto",
         shrinking: bool = True,
         shuffle: bool = True,
         cooling: float | None = 10.0,
@@ -161,12 +161,12 @@ class DualSolver(BaseEstimator):
 
     def _check(self, problem: Problem) -> None:
         problem.loss.check_restricted(self.restricted, self.restricted_tol)
-        if self.schedule not in ("adaptive", "sdm"):
-            raise ValueError(f'schedule must be "adaptive" or "sdm", got {self.schedule!r}.')
+        if self.schedule not in ("auto", "sdm"):
+            raise ValueError(f'schedule must be "auto" or "sdm", got {self.schedule!r}.')
         if self.schedule == "sdm" and problem.loss.is_top_k:
             raise ValueError(
                 'schedule="sdm" is for crammer_singer, weston_watkins and one_vs_rest; use '
-                f'schedule="adaptive" with {problem.loss.name}.'
+                f'schedule="auto" with {problem.loss.name}.'
             )
         if self.cooling is not None and not self.cooling > 1:
             raise ValueError(f"cooling must be a number above 1 or None, got {self.cooling!r}.")

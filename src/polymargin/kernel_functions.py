@@ -1,0 +1,161 @@
+"""Kernels between examples: scikit-learn's names and parameters, computed in blocks.
+
+A :class:`KernelFunction` compares any two sets of rows; a :class:`TrainingKernel` is bound to the
+training data (for ``"precomputed"``: to the given matrix) and yields blocks of its Gram matrix, so
+that nobody has to hold all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+KERNELS = ("linear", "rbf", "poly", "sigmoid", "precomputed")
+Kernel = str | Callable[[Any, Any], Any]
+
+
+def squared_row_norms(X: Any) -> NDArray:
+    """``||x_i||^2`` of dense or CSR rows, in the dtype of X, summed in double."""
+    if sparse.issparse(X):
+        squares = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+    else:
+        squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    return squares.astype(X.dtype)
+
+
+def resolve_gamma(gamma: str | float, X: Any) -> float:
+    """``gamma`` as a number: ``"scale"`` is ``1 / (n_features Var(X))``, ``"auto"`` 1/n_features."""
+    if not isinstance(gamma, str):
+        return float(gamma)
+    if gamma == "auto":
+        return 1.0 / X.shape[1]
+    if sparse.issparse(X):
+        mean = float(X.mean(dtype=np.float64))
+        variance = float(X.multiply(X).mean(dtype=np.float64)) - mean**2
+    else:
+        variance = float(X.var(dtype=np.float64))
+    return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+
+
+class KernelFunction:
+    """A kernel with its parameters.
+
+    Parameters
+    ----------
+    kernel : {"linear", "rbf", "poly", "sigmoid"} or callable
+        A callable gets two arrays of rows and returns the matrix of their kernel values.
+    gamma, degree, coef0 : float
+        As in scikit-learn: ``exp(-gamma ||x - z||^2)``, ``(gamma x.z + coef0)^degree``,
+        ``tanh(gamma x.z + coef0)``.
+    """
+
+    def __init__(
+        self, kernel: Kernel, *, gamma: float = 1.0, degree: float = 3, coef0: float = 0.0
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+
+    def block(
+        self, A: Any, B: Any, a_norms: NDArray | None = None, b_norms: NDArray | None = None
+    ) -> NDArray:
+        """Kernel values of the rows of A with those of B, (len(A), len(B)), in the dtype of A.
+
+        ``a_norms`` and ``b_norms`` are squared norms of the rows, where they are known.
+        """
+        if callable(self.kernel):
+            return self._call(A, B)
+        K = _products(A, B)
+        if self.kernel == "linear":
+            return K
+        if self.kernel == "rbf":
+            a_norms = squared_row_norms(A) if a_norms is None else a_norms
+            b_norms = squared_row_norms(B) if b_norms is None else b_norms
+            K *= K.dtype.type(-2)
+            K += a_norms[:, None]
+            K += b_norms
+            np.maximum(K, 0, out=K)  # rounding
+            K *= K.dtype.type(-self.gamma)
+            return np.exp(K, out=K)
+        K *= K.dtype.type(self.gamma)
+        K += K.dtype.type(self.coef0)
+        if self.kernel == "sigmoid":
+            return np.tanh(K, out=K)
+        return np.power(K, K.dtype.type(self.degree), out=K)
+
+    def diagonal(self, X: Any) -> NDArray[np.float64]:
+        """``k(x_i, x_i)`` of every row."""
+        if callable(self.kernel):
+            rows = (X[i : i + 1] for i in range(X.shape[0]))
+            return np.array([float(self._call(x, x)[0, 0]) for x in rows])
+        if self.kernel == "rbf":
+            return np.ones(X.shape[0])
+        norms = squared_row_norms(X).astype(np.float64)
+        if self.kernel == "linear":
+            return norms
+        inner = self.gamma * norms + self.coef0
+        return np.asarray(np.tanh(inner) if self.kernel == "sigmoid" else inner**self.degree)
+
+    def _call(self, A: Any, B: Any) -> NDArray:
+        assert callable(self.kernel)
+        K = np.asarray(self.kernel(A, B))
+        if K.shape != (A.shape[0], B.shape[0]):
+            raise ValueError(
+                f"The kernel callable returned an array of shape {K.shape} for {A.shape[0]} and "
+                f"{B.shape[0]} rows; it must return one of shape ({A.shape[0]}, {B.shape[0]})."
+            )
+        if K.dtype.kind not in "fiub":
+            raise ValueError(
+                f"The kernel callable returned values of dtype {K.dtype}, not numbers."
+            )
+        K = np.ascontiguousarray(K, dtype=A.dtype)
+        if not np.isfinite(K).all():
+            raise ValueError("The kernel callable returned NaN or infinity.")
+        return K
+
+
+def _products(A: Any, B: Any) -> NDArray:
+    if not sparse.issparse(A) and not sparse.issparse(B):
+        return A @ B.T
+    K = A @ B.T
+    return K.toarray() if sparse.issparse(K) else np.ascontiguousarray(K)
+
+
+class TrainingKernel:
+    """Blocks of the Gram matrix of the training data.
+
+    Parameters
+    ----------
+    X : array or CSR of shape (n, d), float32 or float64
+        With ``function=None`` the Gram matrix itself, (n, n).
+    function : KernelFunction or None
+    """
+
+    def __init__(self, X: Any, function: KernelFunction | None) -> None:
+        self.X = X
+        self.function = function
+        self.n = int(X.shape[0])
+        self.dtype = X.dtype
+        needs_norms = function is not None and function.kernel == "rbf"
+        self._norms = squared_row_norms(X) if needs_norms else None
+
+    def block(
+        self, rows: NDArray[np.int64], columns: NDArray[np.int64] | slice = slice(None)
+    ) -> NDArray:
+        """Kernel values of the examples ``rows`` with the examples ``columns``."""
+        if self.function is None:
+            return np.ascontiguousarray(self.X[rows][:, columns])
+        a_norms = None if self._norms is None else self._norms[rows]
+        b_norms = None if self._norms is None else self._norms[columns]
+        return self.function.block(self.X[rows], self.X[columns], a_norms, b_norms)
+
+    def diagonal(self) -> NDArray[np.float64]:
+        """``k(x_i, x_i)``."""
+        if self.function is None:
+            return np.diagonal(self.X).astype(np.float64)
+        return self.function.diagonal(self.X)

@@ -28,7 +28,7 @@ def squared_row_norms(X: Any) -> NDArray:
 
 
 def resolve_gamma(gamma: str | float, X: Any) -> float:
-    """``gamma`` as a number: ``"scale"`` is ``1 / (n_features Var(X))``, ``"auto"`` 1/n_features."""
+    """``gamma`` as a number: ``"scale"`` is 1 / (n_features Var(X)), ``"auto"`` 1 / n_features."""
     if not isinstance(gamma, str):
         return float(gamma)
     if gamma == "auto":

@@ -66,6 +66,8 @@ def project_capped_simplex(v, upper, z: float, equality: bool = True) -> np.ndar
 
     if not equality and sum(clipped(ZERO)) <= total:
         return rounded(clipped(ZERO))
+    if sum(upper) <= total:  # feasible only up to the rounding of z
+        return rounded(upper)
     points = sorted([*v, *(a - u for a, u in zip(v, upper, strict=True))])
     return rounded(clipped(decreasing_root(lambda t: sum(clipped(t)) - total, points)))
 
@@ -79,10 +81,10 @@ def project_top_k(v, k: int, r: float = np.inf, bias: float = 0.0) -> np.ndarray
 
 
 @cache
-def program(kind: str, n: int, k: int = 1, biased: bool = False):
+def program(kind: str, n: int, k: int, bias: float):
     """Return (program, p, parameters) of a projection."""
     p, v = cp.Variable(n), cp.Parameter(n)
-    size, upper, bias = cp.Parameter(nonneg=True), cp.Parameter(n, nonneg=True), None
+    size, upper = cp.Parameter(nonneg=True), cp.Parameter(n, nonneg=True)
     total = cp.sum(p)
     constraints = {
         "capped": lambda: [p >= 0, p <= upper, total == size],
@@ -90,21 +92,15 @@ def program(kind: str, n: int, k: int = 1, biased: bool = False):
         "top-k cone": lambda: [p >= 0, p <= total / k],
         "top-k simplex": lambda: [p >= 0, p <= total / k, total <= size],
     }[kind]()
-    objective = cp.sum_squares(p - v)
-    if biased:
-        bias = cp.Parameter(nonneg=True)
-        objective += bias * cp.square(total)
-    parameters = {"v": v, "size": size, "upper": upper, "bias": bias}
+    objective = (cp.sum_squares(p) + bias * cp.square(total)) / 2 - v @ p
+    parameters = {"v": v, "size": size, "upper": upper}
     return cp.Problem(cp.Minimize(objective), constraints), p, parameters
 
 
 def project_with_clarabel(kind: str, v, k: int = 1, bias: float = 0.0, **values: Any):
     """Return a projection as Clarabel finds it (about 8 digits)."""
-    problem, p, parameters = program(kind, len(v), k, bias > 0)
-    parameters["v"].value = np.asarray(v, dtype=np.float64)
-    for name, value in values.items():
-        parameters[name].value = value
-    if bias > 0:
-        parameters["bias"].value = bias
+    problem, p, parameters = program(kind, len(v), k, bias)
+    for name, value in {"v": v, **values}.items():
+        parameters[name].value = np.asarray(value, dtype=np.float64)
     problem.solve(**CLARABEL)
     return np.asarray(p.value)

@@ -2,10 +2,10 @@
 //     min 1/2 ||p - v||^2   over   0 <= p_j <= u_j,  sum p = z   (or sum p <= z).
 //
 // p = clip(v - t, 0, u). Variable fixing (Kiwiel 2008, algorithm 3.1): solve without the bounds,
-// t = (sum_I v - z) / |I|, over the entries I still open. Clipping then adds `low` (the sum of
-// what is below 0) and removes `high` (what is above u). If high > low, t must fall and the
-// entries at or above u stay at u; else it must rise and those at or below 0 stay at 0. Each round
-// fixes one entry at least.
+// t = (sum_I v - z) / |I|, over the entries I still open. If the clipped entries add up to less
+// than z, t must fall and the entries at or above u stay at u; if to more, it must rise and those
+// at or below 0 stay at 0. (Kiwiel compares what clipping adds with what it removes; the clipped
+// sum itself decides the same without cancellation.) Each round fixes one entry at least.
 //
 // Where v is large beside z, v - t loses the digits of z. Then follows a second solution, of v - t
 // with the t of the first: the differences are exact where they matter.
@@ -36,27 +36,17 @@ struct KnapsackWork {
     }
 };
 
-struct ClippedOff {
-    double low, high;
-};
-
-// sum_j max(t - v_j, 0) and sum_j max(v_j - t - u_j, 0)
-inline ClippedOff clipped_off(const double* v, const double* u, std::int64_t n, double t) {
+// sum_j clip(v_j - t, 0, u_j)
+inline double clipped_sum(const double* v, const double* u, std::int64_t n, double t) {
     using V = Vec<double>;
     const V by = V::set1(t), zero = V::set1(0.0);
-    V below = zero, above = zero;
+    V sum = zero;
     std::int64_t j = 0;
-    for (; j + kLanes<double> <= n; j += kLanes<double>) {
-        const V x = V::load(v + j) - by;
-        below = below + V::max(zero - x, zero);
-        above = above + V::max(x - V::load(u + j), zero);
-    }
-    double low = below.sum(), high = above.sum();
-    for (; j < n; ++j) {
-        low += std::max(t - v[j], 0.0);
-        high += std::max(v[j] - t - u[j], 0.0);
-    }
-    return {low, high};
+    for (; j + kLanes<double> <= n; j += kLanes<double>)
+        sum = sum + V::min(V::max(V::load(v + j) - by, zero), V::load(u + j));
+    double total = sum.sum();
+    for (; j < n; ++j) total += std::min(std::max(v[j] - t, 0.0), u[j]);
+    return total;
 }
 
 // Drops the entries at or above their bound (High), whose bounds leave `rest`, or those at or below
@@ -90,10 +80,10 @@ inline double knapsack_threshold(const double* v, const double* u, std::int64_t 
     double t = 0;
     while (n > 0) {
         t = (sum - rest) / double(n);
-        const auto [low, high] = clipped_off(open_v, open_u, n, t);
-        if (low == high) break;
+        const double total = clipped_sum(open_v, open_u, n, t);
+        if (total == rest) break;
         const std::int64_t before = n;
-        if (high > low)
+        if (total < rest)
             n = keep_open<true>(open_v, open_u, n, t, sum, rest);
         else
             n = keep_open<false>(open_v, open_u, n, t, sum, rest);

@@ -39,10 +39,7 @@ def small_vectors(draw, max_size=12):
     if kind == "equal":
         return [draw(powers_of_ten(WELL_SCALED))] * size
     entries = {"random": WELL_SCALED, "tied": TIES, "scaled": WELL_SCALED, "scaled ties": TIES}
-    if kind == "mixed":
-        elements = powers_of_ten(WELL_SCALED)
-    else:
-        elements = entries[kind]
+    elements = powers_of_ten(WELL_SCALED) if kind == "mixed" else entries[kind]
     v = draw(st.lists(elements, min_size=size, max_size=size))
     scale = 10.0 ** draw(EXPONENTS) if kind.startswith("scaled") else 1.0
     return [scale * value for value in v]
@@ -64,6 +61,7 @@ def large_vectors(draw):
     return v * draw(st.sampled_from([1e-12, 1.0, 1.0, 1e12]))
 
 
+SMALL_VECTORS = small_vectors()
 SIZES = st.one_of(
     st.sampled_from([1e-12, 0.1, 0.5, 1.0, 2.0, 1e12]),
     st.floats(0.01, 10),

@@ -13,13 +13,13 @@ from polymargin.projections import project_capped_simplex, project_simplex
 from tests.projections.inputs import (
     DTYPES,
     SIZES,
+    SMALL_VECTORS,
     WELL_SCALED,
     assert_close,
     assert_sum,
     examples,
     large_vectors,
     powers_of_ten,
-    small_vectors,
 )
 from tests.reference import projections as reference
 
@@ -38,7 +38,7 @@ def assert_exact(v, upper, z, equality, dtype=np.float64):
 
 
 @st.composite
-def capped_problems(draw, vectors=small_vectors(), dtype=np.float64):
+def capped_problems(draw, vectors=SMALL_VECTORS, dtype=np.float64):
     """Draw (v, upper, z) with z a fraction of the sum of the bounds."""
     v = np.asarray(draw(vectors))
     n = len(v)

@@ -13,6 +13,7 @@ from tests.projections.inputs import (
     ACCURACY,
     DTYPES,
     SIZES,
+    SMALL_VECTORS,
     assert_close,
     examples,
     large_vectors,
@@ -42,7 +43,7 @@ def assert_exact(v, k, r, bias, dtype=np.float64):
 
 
 @st.composite
-def top_k_problems(draw, vectors=small_vectors()):
+def top_k_problems(draw, vectors=SMALL_VECTORS):
     """Draw (v, k, r, bias); r is infinite for the cone."""
     v = draw(vectors)
     n = len(v)

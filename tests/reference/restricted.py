@@ -7,10 +7,10 @@ strictly convex, hence p is unique and any correct method must return it.
 
 * Crammer-Singer, Weston-Watkins, top-k beta: p = clip(b - t, 0, u), where t solves
   sum_j clip(b_j - t, 0, u) = min(t, s).
-* Top-k alpha: the cap is u = s / k with s = sum p (Lapin et al. 2015, lemmas 3 to 5, where (sum p)^2
-  has the weight rho; 1 here). For a given s the threshold t solves sum_j clip(b_j - t, 0, s/k) = s,
-  and the derivative of the optimal value in s is rho s - t - (1/k) sum_j max(0, b_j - t - s/k),
-  increasing and piecewise linear.
+* Top-k alpha: the cap is u = s / k with s = sum p (Lapin et al. 2015, lemmas 3 to 5; (sum p)^2 has
+  the weight rho there, 1 here). For a given s the threshold t solves
+  sum_j clip(b_j - t, 0, s/k) = s, and the derivative of the optimal value in s is
+  rho s - t - (1/k) sum_j max(0, b_j - t - s/k), increasing and piecewise linear.
 * One-vs-rest: the problem is 1/2 ||p||^2 - b.p over [0, c]^m, a clip.
 """
 

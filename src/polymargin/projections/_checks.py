@@ -17,7 +17,8 @@ def as_rows(v: ArrayLike) -> NDArray[Any]:
     array = np.asarray(v)
     if array.dtype.kind in "iub":
         array = array.astype(np.float64)
-    if array.dtype not in (np.float32, np.float64):
+    native = array.dtype.newbyteorder("=")
+    if native not in (np.float32, np.float64):
         raise TypeError(
             f"v has the dtype {array.dtype}; give float32 or float64 (or integers, which are "
             "converted to float64)."
@@ -28,7 +29,7 @@ def as_rows(v: ArrayLike) -> NDArray[Any]:
         )
     if array.shape[-1] == 0:
         raise ValueError(f"v is empty, of shape {array.shape}; a row needs one entry at least.")
-    return np.ascontiguousarray(np.atleast_2d(array), dtype=array.dtype.newbyteorder("="))
+    return np.ascontiguousarray(np.atleast_2d(array), dtype=native)
 
 
 def check_finite(bad_row: int) -> None:
@@ -83,7 +84,7 @@ def check_k(k: Any, entries: int) -> int:
     """Return k, an integer between 1 and the number of entries."""
     if isinstance(k, bool) or not isinstance(k, Integral):
         raise TypeError(f"k must be an integer, got {k!r}.")
-    if not 1 <= k <= entries:
+    if not 1 <= int(k) <= entries:
         raise ValueError(f"k must lie between 1 and the {entries} entries of a row, got {k}.")
     return int(k)
 

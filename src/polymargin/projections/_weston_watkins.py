@@ -77,9 +77,7 @@ def solve_weston_watkins(
     P = np.empty_like(V)
     violations = np.zeros(len(V))
     max_steps = 100 * V.shape[1] + 10_000
-    check_finite(
-        kernels.solve_weston_watkins(method, V, bounds, tol, max_steps, violations, P)
-    )
+    check_finite(kernels.solve_weston_watkins(method, V, bounds, tol, max_steps, violations, P))
     missed = np.flatnonzero(violations > tol)
     if missed.size:
         warnings.warn(

@@ -39,7 +39,7 @@ def assert_exact(v, C, method, dtype=np.float64, factor=1.0):
 
 
 @every_method
-@examples(400)
+@examples(250)
 @example(v=[0.0], C=1.0)
 @example(v=[-1.0, -2.0, -0.5], C=1.0)
 @example(v=[0.5] * 7, C=0.3)

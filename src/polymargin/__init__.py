@@ -1,5 +1,6 @@
 """polymargin: multiclass support vector machines, solved exactly, with a certificate."""
 
+from polymargin import projections
 from polymargin._kernels import instruction_set
 from polymargin.estimators import LinearMulticlassSVC
 from polymargin.losses import LOSSES, Loss, get_loss
@@ -17,4 +18,5 @@ __all__ = [
     "Solution",
     "get_loss",
     "instruction_set",
+    "projections",
 ]

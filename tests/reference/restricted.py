@@ -7,9 +7,10 @@ strictly convex, hence p is unique and any correct method must return it.
 
 * Crammer-Singer, Weston-Watkins, top-k beta: p = clip(b - t, 0, u), where t solves
   sum_j clip(b_j - t, 0, u) = min(t, s).
-* Top-k alpha: the cap is u = s / k with s = sum p (Lapin et al. 2015, lemmas 3 to 5, rho = 1). For
-  a given s the threshold t solves sum_j clip(b_j - t, 0, s/k) = s, and the derivative of the
-  optimal value in s is s - t - (1/k) sum_j max(0, b_j - t - s/k), increasing and piecewise linear.
+* Top-k alpha: the cap is u = s / k with s = sum p (Lapin et al. 2015, lemmas 3 to 5; (sum p)^2 has
+  the weight rho there, 1 here). For a given s the threshold t solves
+  sum_j clip(b_j - t, 0, s/k) = s, and the derivative of the optimal value in s is
+  rho s - t - (1/k) sum_j max(0, b_j - t - s/k), increasing and piecewise linear.
 * One-vs-rest: the problem is 1/2 ||p||^2 - b.p over [0, c]^m, a clip.
 """
 
@@ -89,8 +90,8 @@ def solve_threshold(b: Sequence[Fraction], u: Fraction, s: Fraction) -> list[Fra
 class TopKAlpha:
     """The top-k alpha problem seen as a function of the sum s = sum p."""
 
-    def __init__(self, b: Sequence[Fraction], k: int) -> None:
-        self.b, self.k = b, k
+    def __init__(self, b: Sequence[Fraction], k: int, rho: Fraction = Fraction(1)) -> None:
+        self.b, self.k, self.rho = b, k, rho
         self.scores = SortedScores(b)
         self.mean_top = self.scores.between(len(b) - k, len(b)) / k
 
@@ -107,7 +108,7 @@ class TopKAlpha:
         m = len(self.b)
         first = bisect_left(self.scores.values, cap)
         excess = self.scores.between(first, m) - (m - first) * cap
-        return s - t - excess / self.k
+        return self.rho * s - t - excess / self.k
 
     def root_of_piece(self, s: Fraction, t: Fraction) -> Fraction:
         """Return where the derivative's linear piece at s vanishes; only the partition matters."""
@@ -115,7 +116,7 @@ class TopKAlpha:
         m, free = len(self.b), last - first
         free_share = 1 - Fraction(m - last, self.k)
         numerator = self.scores.between(last, m) / self.k
-        slope = 1 + Fraction(m - last, self.k**2)
+        slope = self.rho + Fraction(m - last, self.k**2)
         if free:
             numerator += free_share * self.scores.between(first, last) / free
             slope += free_share**2 / free
@@ -125,7 +126,10 @@ class TopKAlpha:
         """Return the optimal s in [0, c] by a safeguarded Newton iteration, finite when exact."""
         if self.mean_top <= 0:
             return ZERO
-        low, high = ZERO, min(c, self.mean_top)
+        # rho = 1: p.(b - p) = s^2 at the optimum. In general p is no longer than b, as 0 is in
+        # the set.
+        largest = self.mean_top if self.rho == 1 else len(self.b) * max(map(abs, self.b))
+        low, high = ZERO, min(c, largest)
         s = high
         while True:
             t = self.threshold(s)
@@ -138,9 +142,11 @@ class TopKAlpha:
                 s = (low + high) / 2
 
 
-def solve_top_k_alpha(b: Sequence[Fraction], k: int, c: Fraction) -> list[Fraction]:
+def solve_top_k_alpha(
+    b: Sequence[Fraction], k: int, c: Fraction, rho: Fraction = Fraction(1)
+) -> list[Fraction]:
     """Solve the restricted problem over {0 <= p_j <= sum(p)/k, sum p <= c}."""
-    problem = TopKAlpha(b, k)
+    problem = TopKAlpha(b, k, rho)
     s = problem.best_sum(c)
     if s == 0:
         return [ZERO] * len(b)

@@ -164,14 +164,22 @@ double write_excess(const T* v, std::int64_t n, double shift, double t, T* out) 
     return total;
 }
 
-// Multiplies p by z / total unless they agree to rounding: what a loose tolerance or the rounding
-// of p left over.
+// p = max(v - shift - t, 0) with the sum z to rounding; returns t. What rounding left over is a
+// Newton step in t away; what a loose tolerance left over is removed by scaling.
 template <class T>
-void scale_sum_to(T* p, std::int64_t n, double total, double z) {
+double write_projection(const T* v, std::int64_t n, double shift, double t, double z, T* p) {
     constexpr double rounding = 8.0 * std::numeric_limits<T>::epsilon();
-    if (!(total > 0) || std::abs(total - z) <= rounding * z) return;
+    constexpr double loose = 1e-7;
+    double total = write_excess(v, n, shift, t, p);
+    if (std::abs(total - z) <= rounding * z) return t;
+    if (std::abs(total - z) <= loose * z) {
+        const Excess excess = excess_above(v, n, shift, t);
+        t += (excess.sum - z) / double(excess.count);
+        total = write_excess(v, n, shift, t, p);
+    }
     const double factor = z / total;
     for (std::int64_t j = 0; j < n; ++j) p[j] = T(double(p[j]) * factor);
+    return t;
 }
 
 // p of one row; returns tau. Only entries within z of the largest can be positive, and v - max(v)
@@ -186,8 +194,7 @@ double project_simplex(const T* v, std::int64_t n, double z, T max, T* p, Simple
         for (std::int64_t j = 0; j < n; ++j) work.shifted[j] = v[j] - max;
         t = Method::threshold(work.shifted.data(), n, z, work);
     }
-    scale_sum_to(p, n, write_excess(v, n, double(max), t, p), z);
-    return double(max) + t;
+    return double(max) + write_projection(v, n, double(max), t, z, p);
 }
 
 }  // namespace pm

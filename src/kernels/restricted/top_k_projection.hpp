@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <vector>
 
@@ -22,13 +23,27 @@ struct TopKWork {
     KnapsackWork knapsack;
 };
 
+// The thresholds of v, from its largest entries alone where these determine them: as many are
+// sorted as turn out to be needed.
+template <class T>
+TopKThresholds top_k_thresholds(const T* v, int n, int k, double c, double rho, TopKWork& work) {
+    work.sorted.assign(v, v + n);
+    const auto begin = work.sorted.begin();
+    for (std::int64_t wanted = 2 * std::int64_t(k) + 64;; wanted *= 4) {
+        const int count = static_cast<int>(std::min<std::int64_t>(wanted, n));
+        if (count < n) std::nth_element(begin, begin + count, work.sorted.end(), std::greater<>());
+        std::sort(begin, begin + count, std::greater<>());
+        bool complete = false;
+        const auto found = walk_top_k_pieces(work.sorted.data(), count, n, k, c, complete, rho);
+        if (count == n || (complete && (found.u == 0 || found.t >= work.sorted[count - 1])))
+            return found;
+    }
+}
+
 // c: the bound on the sum, infinity for the cone.
 template <class T>
 void project_top_k(const T* v, int n, int k, double c, double rho, T* p, TopKWork& work) {
-    work.sorted.assign(v, v + n);
-    std::sort(work.sorted.begin(), work.sorted.end(), std::greater<>());
-    bool complete = false;
-    const auto found = walk_top_k_pieces(work.sorted.data(), n, n, k, c, complete, rho);
+    const auto found = top_k_thresholds(v, n, k, c, rho, work);
     if (found.u == 0 || found.full) {
         std::fill_n(p, n, T(found.u));
         return;

@@ -1,0 +1,102 @@
+"""Checks of what the projections are given: one place for each kind of argument."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def as_rows(v: ArrayLike) -> NDArray[Any]:
+    """Return v as a C-contiguous matrix of float32 or float64, a vector as its only row.
+
+    Whether the entries are finite is seen by the kernel as it reads them.
+    """
+    array = np.asarray(v)
+    if array.dtype.kind in "iub":
+        array = array.astype(np.float64)
+    native = array.dtype.newbyteorder("=")
+    if native not in (np.float32, np.float64):
+        raise TypeError(
+            f"v has the dtype {array.dtype}; give float32 or float64 (or integers, which are "
+            "converted to float64)."
+        )
+    if array.ndim not in (1, 2):
+        raise ValueError(
+            f"v has {array.ndim} dimensions; give a vector or a matrix whose rows are projected."
+        )
+    if array.shape[-1] == 0:
+        raise ValueError(f"v is empty, of shape {array.shape}; a row needs one entry at least.")
+    return np.ascontiguousarray(np.atleast_2d(array), dtype=native)
+
+
+def check_finite(bad_row: int) -> None:
+    """Raise if a kernel has met a row it could not use."""
+    if bad_row >= 0:
+        raise ValueError(
+            f"Row {bad_row} of v contains NaN, infinity or (in float64) a value beyond 1e300; "
+            "every entry must be finite."
+        )
+
+
+def as_number(name: str, value: Any) -> float:
+    """Return a real number as a float."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a real number, got {value!r}.")
+    return float(value)
+
+
+def positive_per_row(name: str, value: ArrayLike, rows: int) -> NDArray[np.float64]:
+    """Return one positive finite number per row, given as such or as a single number."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "iuf":
+        raise TypeError(f"{name} must be a number or one number per row, got {value!r}.")
+    if array.ndim > 1 or (array.ndim == 1 and len(array) != rows):
+        raise ValueError(
+            f"{name} has the shape {array.shape}; give a number or one for each of the {rows} rows."
+        )
+    array = array.astype(np.float64)
+    if not np.all((array > 0) & np.isfinite(array)):
+        raise ValueError(f"{name} must be positive and finite, got {value!r}.")
+    if not np.all(array < 1e300):
+        raise ValueError(f"{name} must be less than 1e300, got {value!r}.")
+    return np.ascontiguousarray(np.broadcast_to(array, (rows,)))
+
+
+def check_method(method: str, known: tuple[str, ...]) -> str:
+    """Return the name of a method, or raise if there is none of that name."""
+    if method not in known:
+        raise ValueError(f"Unknown method {method!r}; choose one of {', '.join(known)}.")
+    return method
+
+
+def check_tolerance(tol: Any) -> float:
+    """Return a tolerance, at least zero and less than one."""
+    tol = as_number("tol", tol)
+    if not 0 <= tol < 1:
+        raise ValueError(f"tol must lie in [0, 1), got {tol!r}.")
+    return tol
+
+
+def check_k(k: Any, entries: int) -> int:
+    """Return k, an integer between 1 and the number of entries."""
+    if isinstance(k, bool) or not isinstance(k, Integral):
+        raise TypeError(f"k must be an integer, got {k!r}.")
+    if not 1 <= int(k) <= entries:
+        raise ValueError(f"k must lie between 1 and the {entries} entries of a row, got {k}.")
+    return int(k)
+
+
+def check_bias(bias: Any) -> float:
+    """Return the bias, at least zero."""
+    bias = as_number("bias", bias)
+    if not 0 <= bias < 1e100:
+        raise ValueError(f"bias must be at least 0 and less than 1e100, got {bias!r}.")
+    return bias
+
+
+def like_input(rows: NDArray[Any], v: ArrayLike) -> NDArray[Any]:
+    """Return a matrix of results in the shape of v."""
+    return rows.reshape(np.shape(v))

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "bind_common.hpp"
 #include "cpu.hpp"
 #include "extrapolate.hpp"
 #include "losses.hpp"
@@ -19,35 +20,9 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
+using namespace pm_bind;
 
 namespace {
-
-template <class T, class... Shape>
-using Array = nb::ndarray<T, nb::numpy, nb::c_contig, nb::device::cpu, Shape...>;
-template <class T>
-using Vector = Array<T, nb::ndim<1>>;
-template <class T>
-using Matrix2 = Array<T, nb::ndim<2>>;
-
-pm::LossKind loss_kind(const std::string& name) {
-    if (name == "crammer_singer") return pm::LossKind::crammer_singer;
-    if (name == "weston_watkins") return pm::LossKind::weston_watkins;
-    if (name == "top_k_alpha") return pm::LossKind::top_k_alpha;
-    if (name == "top_k_beta") return pm::LossKind::top_k_beta;
-    if (name == "one_vs_rest") return pm::LossKind::one_vs_rest;
-    throw std::invalid_argument("unknown loss: " + name);
-}
-
-void require(bool ok, const char* what) {
-    if (!ok) throw std::invalid_argument(what);
-}
-
-template <class T>
-pm::Method<T> named_method(pm::LossKind loss, const std::string& name) {
-    pm::Method<T> method = nullptr;
-    require(pm::find_method(loss, name, method), "no such method for this loss");
-    return method;
-}
 
 std::vector<std::string> restricted_methods(const std::string& loss) {
     std::vector<std::string> names;
@@ -108,30 +83,11 @@ std::tuple<double, double, double> extrapolate(Matrix2<T> W, Matrix2<T> Y, Matri
     return {norms.w, norms.v, norms.both};
 }
 
-// One problem's arrays, held for as long as Python holds the engine.
+// The engine of a linear problem.
 template <class T>
-class Engine {
+class Engine : public Blocks<T> {
   public:
-    Engine(const std::string& loss, int top_k, int n_classes, Vector<const std::int32_t> y,
-           Vector<const double> c, Vector<const double> squared_norm, Vector<T> threshold,
-           Vector<double> gap)
-        : kind_(loss_kind(loss)),
-          dual_(static_cast<std::int64_t>(y.shape(0))),
-          y_(y),
-          c_(c),
-          squared_norm_(squared_norm),
-          threshold_(threshold),
-          gap_(gap) {
-        const auto n = y.shape(0);
-        require(c.shape(0) == n && squared_norm.shape(0) == n && threshold.shape(0) == n &&
-                    gap.shape(0) == n,
-                "per-example arrays differ in length");
-        for (std::size_t i = 0; i < n; ++i)
-            require(y.data()[i] >= 0 && y.data()[i] < n_classes, "class code out of range");
-        examples_ = {y.data(),  c.data(), squared_norm.data(), threshold.data(), gap.data(),
-                     n_classes, top_k};
-    }
-    virtual ~Engine() = default;
+    using Blocks<T>::Blocks;
 
     virtual std::tuple<double, double, double, std::int64_t, std::int64_t> sweep(
         Matrix2<T> W, Vector<const std::int64_t> order, const std::string& mode, double scale,
@@ -140,98 +96,13 @@ class Engine {
                           Vector<double> gap) = 0;
     virtual void rebuild(Matrix2<double> V, int first, int last) = 0;
 
-    void set_method(const std::string& name, double tol) {
-        examples_.method = named_method<T>(kind_, name);
-        examples_.method_tol = tol;
-    }
-    // From now on every visit writes the block's violation there.
-    void track_violation(Vector<double> violation) {
-        require(kind_ != pm::LossKind::top_k_alpha && kind_ != pm::LossKind::top_k_beta,
-                "top-k losses have no violation");
-        require(violation.shape(0) == std::size_t(dual_.size()),
-                "violation must have one entry per row");
-        violation_ = violation;
-        examples_.violation = violation.data();
-    }
-    // Marks the examples with a class strictly between its bounds: those that a vertex holds are
-    // p = 0, and p = c for one class (Crammer-Singer) or for any (the others).
-    void dual_free(Vector<bool> free) const {
-        require(free.shape(0) == std::size_t(dual_.size()), "free must have one entry per row");
-        for (std::int64_t i = 0; i < dual_.size(); ++i) {
-            const auto* row = dual_.row(i);
-            bool inside = false;
-            for (int e = 0; e < dual_.count(i); ++e)
-                inside |= row[e].p > T(0) && !pm::at_bound<T>(double(row[e].p), examples_.c[i]);
-            free.data()[i] = inside;
-        }
-    }
-
-    double dual_sum() const {
-        nb::gil_scoped_release release;
-        return pm::dual_sum(dual_);
-    }
-
-    // Nonzeros per row, then the entries, rows in order: the dual as CSR arrays.
-    void dual_counts(Vector<std::int64_t> counts) const {
-        require(counts.shape(0) == std::size_t(dual_.size()), "counts must have one entry per row");
-        for (std::int64_t i = 0; i < dual_.size(); ++i) {
-            const auto* row = dual_.row(i);
-            std::int64_t nonzero = 0;
-            for (int e = 0; e < dual_.count(i); ++e) nonzero += row[e].p != T(0);
-            counts.data()[i] = nonzero;
-        }
-    }
-    void dual_export(Vector<std::int32_t> classes, Vector<T> values) const {
-        std::size_t at = 0;
-        for (std::int64_t i = 0; i < dual_.size(); ++i) {
-            const auto* row = dual_.row(i);
-            for (int e = 0; e < dual_.count(i); ++e) {
-                if (row[e].p == T(0)) continue;
-                require(at < classes.shape(0) && at < values.shape(0), "arrays too short");
-                classes.data()[at] = row[e].cls;
-                values.data()[at++] = row[e].p;
-            }
-        }
-    }
-    void dual_import(Vector<const std::int64_t> indptr, Vector<const std::int32_t> classes,
-                     Vector<const T> values) {
-        require(indptr.shape(0) == std::size_t(dual_.size()) + 1, "indptr must have n + 1 entries");
-        for (std::int64_t i = 0; i < dual_.size(); ++i) {
-            const auto begin = indptr.data()[i], end = indptr.data()[i + 1];
-            require(begin >= 0 && begin <= end && std::size_t(end) <= classes.shape(0) &&
-                        std::size_t(end) <= values.shape(0),
-                    "indptr points outside the arrays");
-            auto* row = dual_.resize(i, static_cast<int>(end - begin));
-            for (auto e = begin; e < end; ++e) {
-                const auto cls = classes.data()[e];
-                require(cls >= 0 && cls < examples_.n_classes, "class code out of range");
-                row[e - begin] = {cls, values.data()[e]};
-            }
-        }
-    }
-
   protected:
     void check_weights(std::size_t rows, std::size_t columns, std::int64_t features,
                        bool bias) const {
         require(rows == std::size_t(features) + (bias ? 1 : 0), "W has the wrong number of rows");
-        require(columns >= std::size_t(examples_.n_classes) && columns % pm::kLanes<T> == 0,
+        require(columns >= std::size_t(this->examples_.n_classes) && columns % pm::kLanes<T> == 0,
                 "W has the wrong number of columns");
     }
-    void check_order(const Vector<const std::int64_t>& order) const {
-        for (std::size_t at = 0; at < order.shape(0); ++at)
-            require(order.data()[at] >= 0 && order.data()[at] < dual_.size(),
-                    "order points outside the data");
-    }
-
-    pm::LossKind kind_;
-    pm::DualRows<T> dual_;
-    pm::Examples<T> examples_;
-
-  private:
-    Vector<const std::int32_t> y_;
-    Vector<const double> c_, squared_norm_;
-    Vector<T> threshold_;
-    Vector<double> gap_, violation_;
 };
 
 // The engine over one kind of matrix; Holder keeps that matrix's arrays alive.
@@ -339,7 +210,7 @@ Engine<T>* make_dense_engine(Matrix2<const T> data, double bias, const std::stri
 template <class T>
 void bind(nb::module_& m, const char* name) {
     using E = Engine<T>;
-    nb::class_<E>(m, name)
+    nb::class_<E, Blocks<T>>(m, name)
         .def("sweep", &E::sweep, "W"_a.noconvert(), "order"_a.noconvert(), "mode"_a, "scale"_a,
              "threads"_a,
              "One sweep over order. Returns (gap seen, loss seen, change of sum p, examples moved, "
@@ -347,15 +218,7 @@ void bind(nb::module_& m, const char* name) {
         .def("evaluate", &E::evaluate, "W"_a.noconvert(), "threads"_a, "loss"_a.noconvert(),
              "gap"_a.noconvert(), "Loss and share of the gap of every example at W.")
         .def("rebuild", &E::rebuild, "V"_a.noconvert(), "first"_a, "last"_a,
-             "Adds sum_i x_i a_i^T for the classes first..last to V.")
-        .def("set_method", &E::set_method, "name"_a, "tol"_a)
-        .def("track_violation", &E::track_violation, "violation"_a.noconvert())
-        .def("dual_free", &E::dual_free, "free"_a.noconvert())
-        .def("dual_sum", &E::dual_sum)
-        .def("dual_counts", &E::dual_counts, "counts"_a.noconvert())
-        .def("dual_export", &E::dual_export, "classes"_a.noconvert(), "values"_a.noconvert())
-        .def("dual_import", &E::dual_import, "indptr"_a.noconvert(), "classes"_a.noconvert(),
-             "values"_a.noconvert());
+             "Adds sum_i x_i a_i^T for the classes first..last to V.");
     m.def("solve_restricted", &solve_restricted<T>, "loss"_a, "top_k"_a, "method"_a, "tol"_a,
           "B"_a.noconvert(), "c"_a.noconvert(), "guess"_a.noconvert(), "P"_a.noconvert());
     m.def("extrapolate", &extrapolate<T>, "W"_a.noconvert(), "Y"_a.noconvert(),
@@ -369,9 +232,13 @@ void bind(nb::module_& m, const char* name) {
 }  // namespace
 
 void bind_projections(nb::module_& m);
+void bind_kernel_machine(nb::module_& m);
 
 NB_MODULE(POLYMARGIN_MODULE, m) {
     bind_projections(m);
+    bind_blocks<float>(m, "BlocksF32");
+    bind_blocks<double>(m, "BlocksF64");
+    bind_kernel_machine(m);
     bind<float>(m, "EngineF32");
     bind<double>(m, "EngineF64");
     m.attr("vector_bytes") = pm::kVectorBytes;

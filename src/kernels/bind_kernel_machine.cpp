@@ -1,0 +1,62 @@
+// The Python face of the kernel machine's compiled part.
+#include "bind_common.hpp"
+#include "working_set.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace pm_bind;
+
+namespace {
+
+class KernelBlocks : public Blocks<double> {
+  public:
+    using Blocks<double>::Blocks;
+
+    // Updates the blocks of `set`; S is brought up to date and change added to. Returns the gap
+    // found by the first pass, the change of sum p and the number of moves.
+    std::tuple<double, double, std::int64_t> solve_set(Vector<const std::int64_t> set,
+                                                       Matrix2<const double> G, Matrix2<double> S,
+                                                       Matrix2<double> change, int passes,
+                                                       double stop, std::uint64_t seed) {
+        check_order(set);
+        const auto m = set.shape(0);
+        const auto classes = std::size_t(examples_.n_classes);
+        require(G.shape(0) == m && G.shape(1) == m, "G has the wrong shape");
+        require(S.shape(0) == classes && S.shape(1) == m, "S has the wrong shape");
+        require(change.shape(0) == classes && change.shape(1) == m, "change has the wrong shape");
+        nb::gil_scoped_release release;
+        const auto totals = pm::with_loss(kind_, [&](auto tag) {
+            return pm::solve_working_set<decltype(tag)>(examples_, dual_, set.data(),
+                                                        std::int64_t(m), G.data(), S.data(),
+                                                        change.data(), {passes, stop}, seed);
+        });
+        return {totals.gap, totals.dual, totals.moved};
+    }
+
+    double evaluate(Matrix2<const double> F, Vector<const std::int64_t> rows, Vector<double> loss,
+                    Vector<double> gap) {
+        check_order(rows);
+        require(F.shape(0) == rows.shape(0) && F.shape(1) == std::size_t(examples_.n_classes),
+                "F has the wrong shape");
+        require(loss.shape(0) == rows.shape(0) && gap.shape(0) == rows.shape(0),
+                "loss and gap must have one entry per row");
+        nb::gil_scoped_release release;
+        return pm::with_loss(kind_, [&](auto tag) {
+            return pm::evaluate_scores<decltype(tag)>(F.data(), rows.data(),
+                                                      std::int64_t(rows.shape(0)), examples_, dual_,
+                                                      loss.data(), gap.data());
+        });
+    }
+};
+
+}  // namespace
+
+void bind_kernel_machine(nb::module_& m) {
+    nb::class_<KernelBlocks, Blocks<double>>(m, "KernelBlocks")
+        .def(nb::init<const std::string&, int, int, Vector<const std::int32_t>,
+                      Vector<const double>, Vector<const double>, Vector<double>, Vector<double>>())
+        .def("solve_set", &KernelBlocks::solve_set, "set"_a.noconvert(), "G"_a.noconvert(),
+             "S"_a.noconvert(), "change"_a.noconvert(), "passes"_a, "stop"_a, "seed"_a)
+        .def("evaluate", &KernelBlocks::evaluate, "F"_a.noconvert(), "rows"_a.noconvert(),
+             "loss"_a.noconvert(), "gap"_a.noconvert());
+}

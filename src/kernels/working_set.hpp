@@ -1,0 +1,96 @@
+// Kernel machines: passes of exact block updates over a working set, given its Gram matrix.
+//
+// F = K A are the scores of all examples. For the examples of the set, scores are kept class by
+// class (S^T), so that a visit's change of a few classes is an axpy per class along the set:
+//     S^T[class] += change[class] * G[:, i] .
+// Nothing outside the set is touched; the caller adds K[:, set] change to F in one product.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "visit.hpp"
+
+namespace pm {
+
+inline std::uint64_t next_random(std::uint64_t& state) {  // splitmix64
+    std::uint64_t z = (state += 0x9e3779b97f4a7c15ULL);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31);
+}
+
+struct WorkingSetLimits {
+    int passes;   // at most
+    double stop;  // end when a pass finds less than this part of what the first one found
+};
+
+// set: m examples. G: m x m. S and change: n_classes x m, class by class; S is brought up to date,
+// change receives the change of the rows a_i.
+template <class Loss>
+VisitTotals solve_working_set(Examples<double>& ex, DualRows<double>& dual, const std::int64_t* set,
+                              std::int64_t m, const double* G, double* S, double* change,
+                              WorkingSetLimits limits, std::uint64_t seed) {
+    const int padded = round_up_lanes<double>(ex.n_classes);
+    VisitScratch<double> w(padded);
+    std::vector<std::int64_t> order(m);
+    for (std::int64_t i = 0; i < m; ++i) order[i] = i;
+    VisitTotals all;
+    double first = 0;
+    for (int pass = 0; pass < limits.passes; ++pass) {
+        for (std::int64_t i = m - 1; i > 0; --i)
+            std::swap(order[i], order[next_random(seed) % std::uint64_t(i + 1)]);
+        VisitTotals totals;
+        for (const std::int64_t i : order) {
+            for (int l = 0; l < ex.n_classes; ++l) w.s[l] = S[l * m + i];
+            if (!visit_all_classes<Loss>(w, padded, ex, dual, set[i], 1.0, totals)) continue;
+            const double* g = G + i * m;
+            for (int e = 0; e < w.touched; ++e) {
+                const double delta = w.change[e];
+                double* s = S + w.classes[e] * m;
+                for (std::int64_t j = 0; j < m; ++j) s[j] += delta * g[j];
+                change[w.classes[e] * m + i] += delta;
+            }
+        }
+        all.dual += totals.dual;
+        all.moved += totals.moved;
+        if (pass == 0) all.gap = first = totals.gap;
+        if (totals.moved == 0 || totals.gap <= limits.stop * first) break;
+    }
+    return all;
+}
+
+// loss[r] = c_i loss_i and gap[r] = c_i loss_i - p_i.h_i for the examples rows[r], whose scores
+// are the rows of F; returns sum_i a_i.F_i, their share of ||W||^2.
+template <class Loss>
+double evaluate_scores(const double* F, const std::int64_t* rows, std::int64_t count,
+                       const Examples<double>& ex, const DualRows<double>& dual, double* loss,
+                       double* gap) {
+    const int padded = round_up_lanes<double>(ex.n_classes);
+    std::vector<double> s(padded);
+    Block<double> work(padded);
+    double norm = 0;
+    for (std::int64_t r = 0; r < count; ++r) {
+        const std::int64_t i = rows[r];
+        loss[r] = gap[r] = 0;
+        if (ex.c[i] == 0) continue;
+        std::copy_n(F + r * ex.n_classes, ex.n_classes, s.data());
+        const double s_true = s[ex.y[i]];
+        margins_from_scores<Loss>(s.data(), ex.n_classes, padded, ex.y[i]);
+        loss[r] = ex.c[i] * Loss::value(s.data(), padded, ex.top_k, work);
+        if (ex.squared_norm[i] == 0) continue;
+        double p_dot_h = 0;
+        const auto* row = dual.row(i);
+        for (int e = 0; e < dual.count(i); ++e) {
+            const double p = row[e].p, score = F[r * ex.n_classes + row[e].cls];
+            p_dot_h += p * s[row[e].cls];
+            const bool own = row[e].cls == ex.y[i];  // one-vs-rest only
+            norm += Loss::coupled ? p * (s_true - score) : (own ? p * score : -p * score);
+        }
+        gap[r] = std::max(0.0, loss[r] - p_dot_h);
+    }
+    return norm;
+}
+
+}  // namespace pm

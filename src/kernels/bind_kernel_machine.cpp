@@ -1,4 +1,6 @@
 // The Python face of the kernel machine's compiled part.
+#include <nanobind/stl/tuple.h>
+
 #include "bind_common.hpp"
 #include "working_set.hpp"
 
@@ -14,10 +16,12 @@ class KernelBlocks : public Blocks<double> {
 
     // Updates the blocks of `set`; S is brought up to date and change added to. Returns the gap
     // found by the first pass, the change of sum p and the number of moves.
+    template <class T>
     std::tuple<double, double, std::int64_t> solve_set(Vector<const std::int64_t> set,
-                                                       Matrix2<const double> G, Matrix2<double> S,
+                                                       Matrix2<const T> G, Matrix2<double> S,
                                                        Matrix2<double> change, int passes,
-                                                       double stop, std::uint64_t seed) {
+                                                       double stop, double enough,
+                                                       std::uint64_t seed) {
         check_order(set);
         const auto m = set.shape(0);
         const auto classes = std::size_t(examples_.n_classes);
@@ -26,9 +30,9 @@ class KernelBlocks : public Blocks<double> {
         require(change.shape(0) == classes && change.shape(1) == m, "change has the wrong shape");
         nb::gil_scoped_release release;
         const auto totals = pm::with_loss(kind_, [&](auto tag) {
-            return pm::solve_working_set<decltype(tag)>(examples_, dual_, set.data(),
-                                                        std::int64_t(m), G.data(), S.data(),
-                                                        change.data(), {passes, stop}, seed);
+            return pm::solve_working_set<decltype(tag), T>(
+                examples_, dual_, set.data(), std::int64_t(m), G.data(), S.data(), change.data(),
+                {passes, stop, enough}, seed);
         });
         return {totals.gap, totals.dual, totals.moved};
     }
@@ -55,8 +59,10 @@ void bind_kernel_machine(nb::module_& m) {
     nb::class_<KernelBlocks, Blocks<double>>(m, "KernelBlocks")
         .def(nb::init<const std::string&, int, int, Vector<const std::int32_t>,
                       Vector<const double>, Vector<const double>, Vector<double>, Vector<double>>())
-        .def("solve_set", &KernelBlocks::solve_set, "set"_a.noconvert(), "G"_a.noconvert(),
-             "S"_a.noconvert(), "change"_a.noconvert(), "passes"_a, "stop"_a, "seed"_a)
+        .def("solve_set", &KernelBlocks::solve_set<float>, "set"_a.noconvert(), "G"_a.noconvert(),
+             "S"_a.noconvert(), "change"_a.noconvert(), "passes"_a, "stop"_a, "enough"_a, "seed"_a)
+        .def("solve_set", &KernelBlocks::solve_set<double>, "set"_a.noconvert(), "G"_a.noconvert(),
+             "S"_a.noconvert(), "change"_a.noconvert(), "passes"_a, "stop"_a, "enough"_a, "seed"_a)
         .def("evaluate", &KernelBlocks::evaluate, "F"_a.noconvert(), "rows"_a.noconvert(),
              "loss"_a.noconvert(), "gap"_a.noconvert());
 }

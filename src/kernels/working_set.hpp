@@ -22,15 +22,16 @@ inline std::uint64_t next_random(std::uint64_t& state) {  // splitmix64
 }
 
 struct WorkingSetLimits {
-    int passes;   // at most
-    double stop;  // end when a pass finds less than this part of what the first one found
+    int passes;     // at most
+    double stop;    // end when a pass finds less than this part of what the first one found,
+    double enough;  // or no more than this
 };
 
 // set: m examples. G: m x m. S and change: n_classes x m, class by class; S is brought up to date,
 // change receives the change of the rows a_i.
-template <class Loss>
+template <class Loss, class T>
 VisitTotals solve_working_set(Examples<double>& ex, DualRows<double>& dual, const std::int64_t* set,
-                              std::int64_t m, const double* G, double* S, double* change,
+                              std::int64_t m, const T* G, double* S, double* change,
                               WorkingSetLimits limits, std::uint64_t seed) {
     const int padded = round_up_lanes<double>(ex.n_classes);
     VisitScratch<double> w(padded);
@@ -45,18 +46,18 @@ VisitTotals solve_working_set(Examples<double>& ex, DualRows<double>& dual, cons
         for (const std::int64_t i : order) {
             for (int l = 0; l < ex.n_classes; ++l) w.s[l] = S[l * m + i];
             if (!visit_all_classes<Loss>(w, padded, ex, dual, set[i], 1.0, totals)) continue;
-            const double* g = G + i * m;
+            const T* g = G + i * m;
             for (int e = 0; e < w.touched; ++e) {
                 const double delta = w.change[e];
                 double* s = S + w.classes[e] * m;
-                for (std::int64_t j = 0; j < m; ++j) s[j] += delta * g[j];
+                for (std::int64_t j = 0; j < m; ++j) s[j] += delta * double(g[j]);
                 change[w.classes[e] * m + i] += delta;
             }
         }
         all.dual += totals.dual;
         all.moved += totals.moved;
         if (pass == 0) all.gap = first = totals.gap;
-        if (totals.moved == 0 || totals.gap <= limits.stop * first) break;
+        if (totals.moved == 0 || totals.gap <= std::max(limits.stop * first, limits.enough)) break;
     }
     return all;
 }

@@ -127,7 +127,7 @@ def _products(A: Any, B: Any) -> NDArray:
 
 
 class TrainingKernel:
-    """Blocks of the Gram matrix of the training data.
+    """Rows of the Gram matrix of the training data, for all examples or for some columns.
 
     Parameters
     ----------
@@ -139,20 +139,32 @@ class TrainingKernel:
     def __init__(self, X: Any, function: KernelFunction | None) -> None:
         self.X = X
         self.function = function
-        self.n = int(X.shape[0])
+        self.n = self.n_columns = int(X.shape[0])
         self.dtype = X.dtype
         needs_norms = function is not None and function.kernel == "rbf"
         self._norms = squared_row_norms(X) if needs_norms else None
+        self._columns: NDArray[np.int64] | None = None
+        self._column_X = X
+        self._column_norms = self._norms
 
-    def block(
-        self, rows: NDArray[np.int64], columns: NDArray[np.int64] | slice = slice(None)
-    ) -> NDArray:
-        """Kernel values of the examples ``rows`` with the examples ``columns``."""
+    def with_columns(self, columns: NDArray[np.int64]) -> TrainingKernel:
+        """The same kernel, whose rows have these columns only."""
+        part = TrainingKernel.__new__(TrainingKernel)
+        part.__dict__.update(self.__dict__)
+        part._columns = columns
+        part.n_columns = len(columns)
+        if self.function is not None:
+            part._column_X = self.X[columns]
+            part._column_norms = None if self._norms is None else self._norms[columns]
+        return part
+
+    def block(self, rows: NDArray[np.int64]) -> NDArray:
+        """Kernel values of the examples ``rows`` with the columns."""
         if self.function is None:
-            return np.ascontiguousarray(self.X[rows][:, columns])
-        a_norms = None if self._norms is None else self._norms[rows]
-        b_norms = None if self._norms is None else self._norms[columns]
-        return self.function.block(self.X[rows], self.X[columns], a_norms, b_norms)
+            K = self.X[rows] if self._columns is None else self.X[np.ix_(rows, self._columns)]
+            return np.ascontiguousarray(K)
+        norms = None if self._norms is None else self._norms[rows]
+        return self.function.block(self.X[rows], self._column_X, norms, self._column_norms)
 
     def diagonal(self) -> NDArray[np.float64]:
         """``k(x_i, x_i)``."""

@@ -288,7 +288,7 @@ class _Run:
             raise ValueError("start is a solution for other labels; its dual means nothing here.")
         self.state.set_dual(start.block)
         V = self.state.rebuild()
-        factor = feasible_start(self.problem, start, float(np.vdot(V, V)))
+        factor = feasible_start(self.problem.c, start, float(np.vdot(V, V)))
         self.state.set_dual((start.block * factor).tocsr())
         self.state.W[:] = V * V.dtype.type(factor)
         self.dual_sum = self.state.dual_sum()

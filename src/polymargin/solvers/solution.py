@@ -9,25 +9,20 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from polymargin.losses import Loss
-from polymargin.problem import Problem
 
 
-@dataclass
-class Solution:
-    """A model, its certificate, and the dual it was certified with.
+@dataclass(kw_only=True)
+class DualSolution:
+    """A dual and its certificate.
 
     Attributes
     ----------
-    coef : ndarray of shape (n_classes, n_features)
-    intercept : ndarray of shape (n_classes,)
-        ``scores = X @ coef.T + intercept``; the penalised weight of the constant feature is
-        ``intercept / intercept_scaling``.
     primal, dual : float
         Objective values; NaN when not certified.
     gap : float
         Relative duality gap ``(primal - dual) / primal``; NaN when not certified.
     n_iter : int
-        Passes made.
+        Passes made (kernel machines: working sets solved).
     history : dict of str to ndarray
         One entry per certificate: pass, time, primal, dual, gap, n_awake.
     status : str
@@ -37,8 +32,6 @@ class Solution:
     c, y, loss : the parts of the problem that a warm start needs.
     """
 
-    coef: NDArray
-    intercept: NDArray
     primal: float
     dual: float
     gap: float
@@ -67,16 +60,32 @@ class Solution:
         return (diagonal - p).astype(p.dtype).tocsr()
 
 
-def feasible_start(problem: Problem, start: Solution, squared_norm: float) -> float:
-    """The factor for the dual of ``start`` that is feasible for ``problem`` and best on its ray.
+@dataclass(kw_only=True)
+class Solution(DualSolution):
+    """A linear model, its certificate, and the dual it was certified with.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_classes, n_features)
+    intercept : ndarray of shape (n_classes,)
+        ``scores = X @ coef.T + intercept``; the penalised weight of the constant feature is
+        ``intercept / intercept_scaling``.
+    """
+
+    coef: NDArray
+    intercept: NDArray
+
+
+def feasible_start(c: NDArray[np.float64], start: DualSolution, squared_norm: float) -> float:
+    """The factor for the dual of ``start`` that is feasible for ``c`` and best on its ray.
 
     Scaling by ``r`` is feasible up to the smallest ratio of the bounds; ``r sum p - r^2/2 ||V||^2``
     is largest at ``sum p / ||V||^2``.
     """
     used = np.diff(start.block.indptr) > 0
-    if not used.any() or (problem.c[used] == 0).any():
+    if not used.any() or (c[used] == 0).any():
         return 0.0
-    largest = float(np.min(problem.c[used] / start.c[used]))
+    largest = float(np.min(c[used] / start.c[used]))
     if squared_norm <= 0:
         return largest
     return min(largest, float(start.block.sum(dtype=np.float64)) / squared_norm)

@@ -1,0 +1,457 @@
+"""The batch solver for kernel machines: working sets of many examples, solved exactly.
+
+The scores ``F = K A`` of all examples are kept. Each round takes the support patterns and the
+examples with the largest shares of the duality gap besides, makes exact block updates within this
+set on its Gram matrix (compiled), and adds ``K[:, set] change`` to F in products, with kernel
+rows from a cache. The shares add up to the duality gap, so every round ends with a certificate.
+Support patterns stay in the set because a set without them undoes what the last one did.
+
+Shrinking: examples whose share has been nothing for a while leave the columns of the kernel rows.
+Before the solver stops they come back, with scores computed anew.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+
+from polymargin._kernels import kernels
+from polymargin.kernel_functions import TrainingKernel
+from polymargin.losses import Loss
+from polymargin.solvers.dual import Progress
+from polymargin.solvers.row_cache import MemberGram, RowCache
+from polymargin.solvers.solution import DualSolution, feasible_start
+
+NEW_EXAMPLES = 512  # per round
+BLOCK_BYTES = 32 * 2**20  # of kernel rows at a time
+GRAM_SHARE = 0.5  # of the cache, for the working set's own Gram matrix
+ENOUGH = 0.2  # of the tolerance: a working set need not be solved beyond it
+IDLE_ROUNDS = 8  # an example is left out after so many rounds without a share of the gap,
+WORTH_SHRINKING = 0.7  # when what stays is at most this part of the columns
+
+
+@dataclass(frozen=True)
+class KernelProblem:
+    """A kernel machine to train: ``scores = K A``.
+
+    Attributes
+    ----------
+    kernel : TrainingKernel
+    y : int32 ndarray of shape (n,)
+    c : float64 ndarray of shape (n,)
+    loss : Loss
+    n_classes : int
+    """
+
+    kernel: TrainingKernel
+    y: NDArray[np.int32]
+    c: NDArray[np.float64]
+    loss: Loss
+    n_classes: int
+
+    def __post_init__(self) -> None:
+        self.loss.check_n_classes(self.n_classes)
+
+
+class KernelSolver(BaseEstimator):
+    """Expert settings of the kernel machine's solver.
+
+    Parameters
+    ----------
+    working_set : "auto" or int, default="auto"
+        "auto": the support patterns and some more. An integer: so many examples, those that violate
+        most. 1 is the classical method, which takes the single most violating example next (MCSVM;
+        Crammer and Singer 2001).
+    inner_passes : int, default=100
+        Passes over a working set at most.
+    inner_stop : float, default=0.05
+        A working set is done when a pass finds this part of the gap its first one found.
+    shrinking : bool, default=True
+        Leave out examples that have settled.
+    restricted, restricted_tol :
+        As in :class:`polymargin.DualSolver`.
+    time_limit : float or None, default=None
+        Seconds after which to stop.
+    """
+
+    def __init__(
+        self,
+        *,
+        working_set: Literal["auto"] | int = "auto",
+        inner_passes: int = 100,
+        inner_stop: float = 0.05,
+        shrinking: bool = True,
+        restricted: str = "auto",
+        restricted_tol: float | None = None,
+        time_limit: float | None = None,
+    ) -> None:
+        self.working_set = working_set
+        self.inner_passes = inner_passes
+        self.inner_stop = inner_stop
+        self.shrinking = shrinking
+        self.restricted = restricted
+        self.restricted_tol = restricted_tol
+        self.time_limit = time_limit
+
+    def solve(
+        self,
+        problem: KernelProblem,
+        *,
+        tol: float = 1e-3,
+        max_iter: int = 10_000,
+        cache_bytes: int = 200 * 2**20,
+        random_state: Any = None,
+        verbose: int = 0,
+        start: DualSolution | None = None,
+        progress: Progress | None = None,
+    ) -> KernelSolution:
+        """Solve ``problem`` to a relative duality gap of ``tol``.
+
+        Parameters
+        ----------
+        problem : KernelProblem
+        tol : float
+        max_iter : int
+            Working sets at most.
+        cache_bytes : int
+            For kernel rows that are kept.
+        random_state : int, RandomState or None
+        verbose : int
+            Print a line per round.
+        start : DualSolution or None
+            Warm start from the solution of the same data with other weights.
+        progress : callable or None
+            Called after every round with a dict, as by :meth:`DualSolver.solve`.
+
+        Returns
+        -------
+        KernelSolution
+            Also on Ctrl-C, then with status ``"interrupted"``.
+        """
+        self._check()
+        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        run = _Run(self, problem, tol, np.random.default_rng(seed), cache_bytes, verbose)
+        try:
+            run.start(start)
+            run.loop(max_iter, progress)
+        except KeyboardInterrupt:
+            run.status = "interrupted"
+        return run.solution()
+
+    def _check(self) -> None:
+        size = self.working_set
+        if size != "auto" and not (isinstance(size, int | np.integer) and size >= 1):
+            raise ValueError(f'working_set must be "auto" or a positive integer, got {size!r}.')
+        if not self.inner_passes >= 1:
+            raise ValueError(f"inner_passes must be at least 1, got {self.inner_passes!r}.")
+        if not 0 <= self.inner_stop < 1:
+            raise ValueError(f"inner_stop must lie in [0, 1), got {self.inner_stop!r}.")
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise ValueError(f"time_limit must be positive seconds or None, got {self.time_limit}.")
+
+
+@dataclass(kw_only=True)
+class KernelSolution(DualSolution):
+    """A kernel machine's dual and its certificate.
+
+    Attributes
+    ----------
+    n_kernel_evaluations : int
+    """
+
+    n_kernel_evaluations: int
+
+
+class _Run:
+    """One call of :meth:`KernelSolver.solve`."""
+
+    def __init__(
+        self,
+        settings: KernelSolver,
+        problem: KernelProblem,
+        tol: float,
+        rng: np.random.Generator,
+        cache_bytes: int,
+        verbose: int,
+    ) -> None:
+        self.settings = settings
+        self.problem = problem
+        self.tol = tol
+        self.rng = rng
+        self.cache_bytes = cache_bytes
+        self.verbose = verbose
+        self.began = time.perf_counter()
+        self.status = "max_iter"
+        self.n_iter = 0
+        self.n_evaluations = 0
+        self.consistent = True  # whether the scores belong to the dual
+        self.all = np.arange(problem.kernel.n)
+        diagonal = np.ascontiguousarray(problem.kernel.diagonal())
+        _check_diagonal(diagonal)
+        self.blocks = kernels.KernelBlocks(
+            problem.loss.name,
+            problem.loss.k,
+            problem.n_classes,
+            np.ascontiguousarray(problem.y, np.int32),
+            np.ascontiguousarray(problem.c, np.float64),
+            diagonal,
+            np.zeros(problem.kernel.n),
+            np.zeros(problem.kernel.n),
+        )
+        self.blocks.set_method(
+            *problem.loss.check_restricted(settings.restricted, settings.restricted_tol)
+        )
+        self.F = np.zeros((problem.kernel.n, problem.n_classes))
+        self.gram = MemberGram(problem.kernel)
+        self._attend(self.all)
+        self._measure()
+        names = ("pass", "time", "primal", "dual", "gap", "n_awake")
+        self.history: dict[str, list[float]] = {name: [] for name in names}
+
+    # --- the examples attended to -----------------------------------------------------------------
+
+    def _attend(self, active: NDArray[np.int64]) -> None:
+        """Keep scores, shares and kernel columns of these examples only."""
+        self.active = active
+        self.whole = len(active) == self.problem.kernel.n
+        self.kernel = (
+            self.problem.kernel if self.whole else self.problem.kernel.with_columns(active)
+        )
+        self.cache = RowCache(self.kernel, int(self.cache_bytes * (1 - GRAM_SHARE)))
+        self.scores = self.F if self.whole else self.F[active]
+        self.loss = np.empty(len(active))
+        self.share = np.empty(len(active))
+        self.idle = np.zeros(len(active), np.int32)
+
+    def _shrink(self) -> None:
+        stay = self.idle < IDLE_ROUNDS
+        if np.count_nonzero(stay) > WORTH_SHRINKING * len(stay):
+            return
+        self._store()
+        self._attend(self.active[stay])
+        self._measure()
+
+    def _store(self) -> None:
+        self.n_evaluations += self.cache.n_evaluations
+        if not self.whole:
+            self.F[self.active] = self.scores
+
+    def _wake(self) -> None:
+        """Attend to all examples again, with the scores of the others computed anew."""
+        self._store()
+        absent = np.ones(self.problem.kernel.n, bool)
+        absent[self.active] = False
+        self._rebuild(np.flatnonzero(absent))
+        self._attend(self.all)
+        self._measure()
+
+    def _rebuild(self, rows: NDArray[np.int64]) -> None:
+        """``F = K A`` for some examples, in blocks of the support patterns."""
+        a = self._solution_rows()
+        support = np.flatnonzero(np.diff(a.indptr))
+        kernel = self.problem.kernel
+        kernel = kernel if len(rows) == kernel.n else kernel.with_columns(rows)
+        total = np.zeros((len(rows), self.problem.n_classes))
+        step = max(1, BLOCK_BYTES // max(1, len(rows) * kernel.dtype.itemsize))
+        for first in range(0, len(support), step):
+            part = support[first : first + step]
+            K = kernel.block(part)
+            self.n_evaluations += K.size
+            total += K.T @ a[part].toarray().astype(K.dtype)
+        self.F[rows] = total
+
+    def _solution_rows(self) -> sparse.csr_array:
+        return self.solution_of(float("nan"), float("nan")).dual_coef()
+
+    # --- rounds -----------------------------------------------------------------------------------
+
+    def start(self, start: DualSolution | None) -> None:
+        """Take over a dual, scaled to the best feasible point on its ray."""
+        if start is None:
+            return
+        self._import(start.block)
+        self._rebuild(self.all)
+        norm = self._measure()
+        factor = feasible_start(self.problem.c, start, norm)
+        self._import((start.block * factor).tocsr())
+        self.F *= factor
+        self._measure()
+
+    def _import(self, block: sparse.csr_array) -> None:
+        self.blocks.dual_import(
+            block.indptr.astype(np.int64, copy=False),
+            block.indices.astype(np.int32, copy=False),
+            block.data.astype(np.float64, copy=False),
+        )
+
+    def loop(self, max_iter: int, progress: Progress | None) -> None:
+        """Rounds until the gap is certified or a limit is reached."""
+        while True:
+            if self.gap <= self.tol:
+                if self.whole:
+                    self.status = "converged"
+                    break
+                self._wake()
+                continue
+            if self.n_iter >= max_iter or self._out_of_time():
+                break
+            self._round()
+            if progress is not None:
+                progress(self._record())
+            if self.settings.shrinking:
+                self._shrink()
+
+    def _round(self) -> None:
+        positions = self._choose()
+        chosen = self.active[positions]
+        self.gram.change_to(chosen)
+        S = np.ascontiguousarray(self.scores[positions].T)
+        change = np.zeros_like(S)
+        settings = self.settings
+        self.consistent = False
+        self.blocks.solve_set(
+            chosen,
+            self.gram.matrix,
+            S,
+            change,
+            settings.inner_passes,
+            settings.inner_stop,
+            ENOUGH * self.tol * self.primal,
+            int(self.rng.integers(2**62)),
+        )
+        moved = np.flatnonzero(change.any(axis=0))
+        step = max(1, BLOCK_BYTES // max(1, len(self.active) * self.kernel.dtype.itemsize))
+        for first in range(0, len(moved), step):
+            part = moved[first : first + step]
+            rows = self.cache.rows(chosen[part])
+            self.scores += rows.T @ change[:, part].T.astype(rows.dtype)
+        self.consistent = True
+        self.n_iter += 1
+        self._measure()
+        self._report()
+
+    def _choose(self) -> NDArray[np.int64]:
+        """Positions of the working set, increasing; ties at random."""
+        key = self.share * (1.0 + 1e-3 * self.rng.random(len(self.share)))
+        size = self.settings.working_set
+        if size != "auto":
+            return np.sort(_largest(key, np.flatnonzero(key > 0), int(size)))
+        budget = self.cache_bytes * GRAM_SHARE / self.kernel.dtype.itemsize
+        most = max(16, int(np.sqrt(budget)))
+        counts = np.empty(self.problem.kernel.n, np.int64)
+        self.blocks.dual_counts(counts)
+        support = counts[self.active] > 0
+        fresh = _largest(key, np.flatnonzero((key > 0) & ~support), min(NEW_EXAMPLES, most // 2))
+        members = _largest(key, np.flatnonzero(support), most - len(fresh))
+        return np.sort(np.concatenate([members, fresh]))
+
+    def _measure(self) -> float:
+        """Objectives from the scores; returns ``||W||^2``."""
+        norm = float(self.blocks.evaluate(self.scores, self.active, self.loss, self.share))
+        total, missing = float(self.loss.sum()), float(self.share.sum())
+        if not np.isfinite(norm + total):
+            raise ValueError("The objective overflowed: scale the features or use a smaller C.")
+        if self.whole and norm < -1e-6 * (abs(norm) + total):
+            raise ValueError(
+                "The kernel is not positive semi-definite on these data (||W||^2 came out as "
+                f"{norm:.3g}): the problem is not convex. Use another kernel or other parameters."
+            )
+        self.primal = 0.5 * norm + total
+        self.dual = self.primal - missing
+        self.gap = missing / self.primal if self.primal > 0 else 0.0
+        quiet = self.share <= 0.1 * self.tol * max(self.primal, 0.0) / len(self.share)
+        self.idle[quiet] += 1
+        self.idle[~quiet] = 0
+        return norm
+
+    def _report(self) -> None:
+        row = (self.n_iter, self._elapsed(), self.primal, self.dual, self.gap, len(self.active))
+        for name, value in zip(self.history, row, strict=True):
+            self.history[name].append(value)
+        if self.verbose:
+            print(
+                f"set {self.n_iter:5d}  primal {self.primal:.8g}  dual {self.dual:.8g}  "
+                f"gap {self.gap:.2e}  active {len(self.active)}  time {self._elapsed():.2f} s",
+                flush=True,
+            )
+
+    def _record(self) -> dict[str, Any]:
+        return {
+            "pass": self.n_iter,
+            "time": self._elapsed(),
+            "gap": self.gap,
+            "certified_gap": self.gap if self.whole else float("nan"),
+            "n_awake": len(self.active),
+            "tol": self.tol,
+        }
+
+    def _elapsed(self) -> float:
+        return time.perf_counter() - self.began
+
+    def _out_of_time(self) -> bool:
+        limit = self.settings.time_limit
+        if limit is None or self._elapsed() < limit:
+            return False
+        self.status = "time_limit"
+        return True
+
+    def solution(self) -> KernelSolution:
+        """The dual as it stands, certified."""
+        if not self.consistent:  # interrupted between the dual and its scores
+            self._attend(self.all)
+            self._rebuild(self.all)
+            self._measure()
+        elif not self.whole:
+            self._wake()
+        return self.solution_of(self.primal, self.dual)
+
+    def solution_of(self, primal: float, dual: float) -> KernelSolution:
+        """The dual with these objective values."""
+        pb = self.problem
+        indptr = np.zeros(pb.kernel.n + 1, np.int64)
+        self.blocks.dual_counts(indptr[1:])
+        np.cumsum(indptr, out=indptr)
+        classes = np.empty(indptr[-1], np.int32)
+        values = np.empty(indptr[-1])
+        self.blocks.dual_export(classes, values)
+        block = sparse.csr_array((values, classes, indptr), shape=(pb.kernel.n, pb.n_classes))
+        block.sort_indices()
+        return KernelSolution(
+            primal=primal,
+            dual=dual,
+            gap=self.gap,
+            n_iter=self.n_iter,
+            history={name: np.asarray(values) for name, values in self.history.items()},
+            status=self.status,
+            block=block,
+            c=pb.c,
+            y=pb.y,
+            loss=pb.loss,
+            n_kernel_evaluations=self.n_evaluations
+            + self.cache.n_evaluations
+            + self.gram.n_evaluations,
+        )
+
+
+def _largest(key: NDArray, among: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """The members of ``among`` with the largest keys, ``size`` at most, in no order."""
+    if len(among) <= size:
+        return among
+    return among[np.argpartition(-key[among], size - 1)[:size]]
+
+
+def _check_diagonal(diagonal: NDArray[np.float64]) -> None:
+    if not np.isfinite(diagonal).all():
+        raise ValueError("The kernel of an example with itself is NaN or infinite.")
+    if (diagonal < 0).any():
+        raise ValueError(
+            "The kernel of an example with itself is negative: the kernel is not positive "
+            "semi-definite. Use another kernel or other parameters."
+        )

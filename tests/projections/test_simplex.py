@@ -146,6 +146,16 @@ def test_newton_does_not_depend_on_its_guess(v, z, offset):
         assert found == pytest.approx(tau, abs=1e-12 * max(z, np.max(np.abs(v))))
 
 
+@pytest.mark.parametrize("n", [40, 1000])
+def test_newton_starts_from_guesses_on_either_side(n):
+    # from above the root the first step goes down, to more entries than exceed the guess
+    v = np.random.default_rng(9).normal(size=n)
+    for z in (0.5, n / 10, 3.0 * n):
+        cold, tau = warm_start(v, z, np.nan)
+        for guess in np.linspace(max(tau - z, v.min()), v.max(), 25):
+            np.testing.assert_allclose(warm_start(v, z, guess)[0], cold, rtol=0, atol=1e-14 * z)
+
+
 @every_method
 @examples(50)
 @given(v=small_vectors(), z=SIZES)

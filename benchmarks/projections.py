@@ -191,7 +191,7 @@ def plot(found: Sequence[Measurement], path: Path) -> None:
 
     problems = list(dict.fromkeys(m.problem for m in found))
     figure, panels = plt.subplots(
-        1, len(problems), figsize=(5.2 * len(problems), 4.2), sharey=True, layout="constrained"
+        1, len(problems), figsize=(5.2 * len(problems), 4.8), sharey=True, layout="constrained"
     )
     for panel, problem in zip(panels, problems, strict=True):
         for method in dict.fromkeys(m.method for m in found if m.problem == problem):
@@ -203,7 +203,7 @@ def plot(found: Sequence[Measurement], path: Path) -> None:
             )  # fmt: skip
         panel.set(xscale="log", yscale="log", xlabel="entries", title=problem)
         panel.grid(alpha=0.3)
-        panel.legend(fontsize=8)
+        panel.legend(fontsize=8, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.14))
     panels[0].set_ylabel("nanoseconds per entry")
     figure.savefig(path, dpi=130)
 

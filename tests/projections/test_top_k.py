@@ -54,7 +54,7 @@ def top_k_problems(draw, vectors=SMALL_VECTORS):
     return v, k, r, draw(BIASES)
 
 
-@examples(500)
+@examples(350)
 @example(problem=([0.0], 1, np.inf, 0.0))
 @example(problem=([-1.0, -2.0, -0.5], 2, 1.0, 0.0))
 @example(problem=([3.0, 1.0, 0.0], 2, np.inf, 0.0))
@@ -67,14 +67,14 @@ def test_small_vectors(problem):
     assert_exact(*problem)
 
 
-@examples(200)
+@examples(120)
 @given(problem=top_k_problems())
 def test_small_vectors_in_single_precision(problem):
     v, k, r, bias = problem
     assert_exact(v, k, float(np.float32(r)), bias, dtype=np.float32)
 
 
-@examples(60)
+@examples(40)
 @given(problem=top_k_problems(vectors=large_vectors()))
 def test_up_to_2000_entries(problem):
     assert_exact(*problem)
@@ -84,8 +84,8 @@ def test_up_to_2000_entries(problem):
 def test_large_vectors_with_few_and_with_many_positive_entries(k):
     # the kernel sorts only as many entries as it needs: both ends, and growing on the way
     v = np.random.default_rng(0).normal(size=2000)
-    for shift in (-2.0, 0.0, 5.0):
-        for r in (1e-3, 1.0, 1e3, np.inf):
+    for shift in (-2.0, 5.0):
+        for r in (1.0, 1e3, np.inf):
             assert_exact(v + shift, k, r, 0.0)
 
 

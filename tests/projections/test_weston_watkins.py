@@ -39,7 +39,7 @@ def assert_exact(v, C, method, dtype=np.float64, factor=1.0):
 
 
 @every_method
-@examples(250)
+@examples(200)
 @example(v=[0.0], C=1.0)
 @example(v=[-1.0, -2.0, -0.5], C=1.0)
 @example(v=[0.5] * 7, C=0.3)
@@ -61,7 +61,7 @@ def test_small_problems_in_single_precision(method, v, C):
 
 
 @every_exact_method
-@examples(40)
+@examples(25)
 @given(v=large_vectors(), C=SIZES, relative=st.booleans())
 def test_up_to_2000_entries(method, v, C, relative):
     assert_exact(v, C * float(np.max(np.abs(v))) if relative else C, method)
@@ -104,7 +104,7 @@ def test_rows_are_solved_one_by_one(method, dtype):
             np.testing.assert_array_equal(solve_weston_watkins(v, bound, method=method), p)
 
 
-@examples(150)
+@examples(100)
 @given(v=small_vectors(), C=SIZES, tol=st.sampled_from([1e-2, 1e-5, 1e-8]))
 def test_greedy_is_as_close_as_promised(v, C, tol):
     p = solve_weston_watkins(v, C, method="greedy", tol=tol)

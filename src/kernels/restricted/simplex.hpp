@@ -25,12 +25,11 @@ struct SimplexWork {
     double tol = 0;                                // bisection: |phi| <= tol * z
     std::uint64_t random = 0x9e3779b97f4a7c15ULL;  // pivot: the state of its generator, not zero
 
-    void resize(std::int64_t n) {
-        const auto size = static_cast<std::size_t>(n);
-        if (listed.size() >= size) return;
-        shifted.resize(size);
-        listed.resize(size);
-        waiting.resize(size);
+    // A buffer with room for n entries; methods take what they need, as large ones cost more to
+    // allocate than to fill.
+    static T* room(std::vector<T>& buffer, std::int64_t n) {
+        if (std::int64_t(buffer.size()) < n) buffer.resize(static_cast<std::size_t>(n));
+        return buffer.data();
     }
 };
 
@@ -186,13 +185,13 @@ double write_projection(const T* v, std::int64_t n, double shift, double t, doub
 // is exact to the rounding of z for those: so the answer is as accurate for huge v as for small.
 template <class Method, class T>
 double project_simplex(const T* v, std::int64_t n, double z, T max, T* p, SimplexWork<T>& work) {
-    work.resize(n);
     double t;
     if constexpr (requires { Method::template shifted_threshold<T>; }) {
         t = Method::template shifted_threshold<T>(v, n, double(max), z, work);
     } else {
-        for (std::int64_t j = 0; j < n; ++j) work.shifted[j] = v[j] - max;
-        t = Method::threshold(work.shifted.data(), n, z, work);
+        T* shifted = work.room(work.shifted, n);
+        for (std::int64_t j = 0; j < n; ++j) shifted[j] = v[j] - max;
+        t = Method::threshold(shifted, n, z, work);
     }
     return double(max) + write_projection(v, n, double(max), t, z, p);
 }

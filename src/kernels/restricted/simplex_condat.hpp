@@ -12,9 +12,8 @@ namespace pm {
 struct SimplexCondat {
     template <class T>
     static double threshold(const T* v, std::int64_t n, double z, SimplexWork<T>& work) {
-        work.resize(n);
-        T* listed = work.listed.data();
-        T* waiting = work.waiting.data();
+        T* listed = work.room(work.listed, n);
+        T* waiting = work.room(work.waiting, n);
         std::int64_t count = 1, parked = 0;
         listed[0] = v[0];
         double rho = double(v[0]) - z;

@@ -32,11 +32,12 @@ struct SimplexNewton {
             const Excess excess = excess_above(v, n, shift, t);
             const double next = t + (excess.sum - z) / double(excess.count);
             if (excess.count == last) return next;  // t was the root of this very set
-            if (!(next > t) && !(warm && round == 0)) return t;
+            const bool rises = next > t;
+            if (!rises && !(warm && round == 0)) return t;
             t = next > -z ? next : -z;  // now below the root, whatever the guess was
             last = excess.count;
-            if (excess.count < n / 4) {
-                n = keep_above(v, n, shift, t, work);
+            if (rises && excess.count < n / 4) {
+                n = keep_above(v, n, shift, t, excess.count, work);
                 v = work.listed.data();
                 shift = 0;
             }
@@ -45,12 +46,11 @@ struct SimplexNewton {
     }
 
   private:
-    // Lists v - shift where it exceeds t; v may be the list itself.
+    // Lists v - shift where it exceeds t, at most `most` entries; v may be the list itself.
     template <class T>
     static std::int64_t keep_above(const T* v, std::int64_t n, double shift, double t,
-                                   SimplexWork<T>& work) {
-        work.resize(n);
-        T* listed = work.listed.data();
+                                   std::int64_t most, SimplexWork<T>& work) {
+        T* listed = work.room(work.listed, most + 1);  // one to write what is not kept
         std::int64_t count = 0, j = 0;
         const auto visit = [&](T x) {
             const double y = double(x) - shift;

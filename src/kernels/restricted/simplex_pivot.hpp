@@ -16,8 +16,7 @@ namespace pm {
 struct SimplexPivot {
     template <class T>
     static double threshold(const T* v, std::int64_t n, double z, SimplexWork<T>& work) {
-        work.resize(n);
-        T* open = work.listed.data();
+        T* open = work.room(work.listed, n);
         std::copy_n(v, n, open);
         double sum = 0;
         std::int64_t count = 0;

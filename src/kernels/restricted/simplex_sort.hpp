@@ -13,8 +13,7 @@ namespace pm {
 struct SimplexSort {
     template <class T>
     static double threshold(const T* v, std::int64_t n, double z, SimplexWork<T>& work) {
-        work.resize(n);
-        T* mu = work.listed.data();
+        T* mu = work.room(work.listed, n);
         std::copy_n(v, n, mu);
         std::sort(mu, mu + n, std::greater<>());
         double sum = 0, tau = 0;

@@ -25,14 +25,14 @@ class KernelBlocks : public Blocks<double> {
         check_order(set);
         const auto m = set.shape(0);
         const auto classes = std::size_t(examples_.n_classes);
-        require(G.shape(0) == m && G.shape(1) == m, "G has the wrong shape");
+        require(G.shape(0) == m && G.shape(1) >= m, "G has the wrong shape");
         require(S.shape(0) == classes && S.shape(1) == m, "S has the wrong shape");
         require(change.shape(0) == classes && change.shape(1) == m, "change has the wrong shape");
         nb::gil_scoped_release release;
         const auto totals = pm::with_loss(kind_, [&](auto tag) {
             return pm::solve_working_set<decltype(tag), T>(
-                examples_, dual_, set.data(), std::int64_t(m), G.data(), S.data(), change.data(),
-                {passes, stop, enough}, seed);
+                examples_, dual_, set.data(), std::int64_t(m), G.data(), std::int64_t(G.shape(1)),
+                S.data(), change.data(), {passes, stop, enough}, seed);
         });
         return {totals.gap, totals.dual, totals.moved};
     }

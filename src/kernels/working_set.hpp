@@ -21,32 +21,37 @@ inline std::uint64_t next_random(std::uint64_t& state) {  // splitmix64
     return z ^ (z >> 31);
 }
 
+inline constexpr int kFullEvery = 5;  // of the passes one visits everybody, the others leave out
+inline constexpr double kIdle = 0.1;  // those with less than this part of the mean share
+
 struct WorkingSetLimits {
     int passes;     // at most
     double stop;    // end when a pass finds less than this part of what the first one found,
     double enough;  // or no more than this
 };
 
-// set: m examples. G: m x m. S and change: n_classes x m, class by class; S is brought up to date,
-// change receives the change of the rows a_i.
+// set: m examples. G: m rows of ldg >= m entries. S and change: n_classes x m, class by class; S is
+// brought up to date, change receives the change of the rows a_i.
 template <class Loss, class T>
 VisitTotals solve_working_set(Examples<double>& ex, DualRows<double>& dual, const std::int64_t* set,
-                              std::int64_t m, const T* G, double* S, double* change,
-                              WorkingSetLimits limits, std::uint64_t seed) {
+                              std::int64_t m, const T* G, std::int64_t ldg, double* S,
+                              double* change, WorkingSetLimits limits, std::uint64_t seed) {
     const int padded = round_up_lanes<double>(ex.n_classes);
     VisitScratch<double> w(padded);
     std::vector<std::int64_t> order(m);
     for (std::int64_t i = 0; i < m; ++i) order[i] = i;
     VisitTotals all;
-    double first = 0;
+    double first = 0, floor = 0;
     for (int pass = 0; pass < limits.passes; ++pass) {
+        const bool full = pass % kFullEvery == 0;
         for (std::int64_t i = m - 1; i > 0; --i)
             std::swap(order[i], order[next_random(seed) % std::uint64_t(i + 1)]);
         VisitTotals totals;
         for (const std::int64_t i : order) {
+            if (!full && ex.gap[set[i]] < floor) continue;  // gained next to nothing last time
             for (int l = 0; l < ex.n_classes; ++l) w.s[l] = S[l * m + i];
             if (!visit_all_classes<Loss>(w, padded, ex, dual, set[i], 1.0, totals)) continue;
-            const T* g = G + i * m;
+            const T* g = G + i * ldg;
             for (int e = 0; e < w.touched; ++e) {
                 const double delta = w.change[e];
                 double* s = S + w.classes[e] * m;
@@ -57,6 +62,7 @@ VisitTotals solve_working_set(Examples<double>& ex, DualRows<double>& dual, cons
         all.dual += totals.dual;
         all.moved += totals.moved;
         if (pass == 0) all.gap = first = totals.gap;
+        if (full) floor = kIdle * totals.gap / double(m);
         if (totals.moved == 0 || totals.gap <= std::max(limits.stop * first, limits.enough)) break;
     }
     return all;

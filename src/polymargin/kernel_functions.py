@@ -62,15 +62,21 @@ class KernelFunction:
         self.coef0 = coef0
 
     def block(
-        self, A: Any, B: Any, a_norms: NDArray | None = None, b_norms: NDArray | None = None
+        self,
+        A: Any,
+        B: Any,
+        a_norms: NDArray | None = None,
+        b_norms: NDArray | None = None,
+        out: NDArray | None = None,
     ) -> NDArray:
         """Kernel values of the rows of A with those of B, (len(A), len(B)), in the dtype of A.
 
-        ``a_norms`` and ``b_norms`` are squared norms of the rows, where they are known.
+        ``a_norms`` and ``b_norms`` are squared norms of the rows, where they are known; ``out`` is
+        an array for the result.
         """
         if callable(self.kernel):
-            return self._call(A, B)
-        K = _products(A, B)
+            return _into(out, self._call(A, B))
+        K = _products(A, B, out)
         if self.kernel == "linear":
             return K
         if self.kernel == "rbf":
@@ -119,11 +125,18 @@ class KernelFunction:
         return K
 
 
-def _products(A: Any, B: Any) -> NDArray:
+def _products(A: Any, B: Any, out: NDArray | None) -> NDArray:
     if not sparse.issparse(A) and not sparse.issparse(B):
-        return A @ B.T
+        return np.matmul(A, B.T, out=out)
     K = A @ B.T
-    return K.toarray() if sparse.issparse(K) else np.ascontiguousarray(K)
+    return _into(out, K.toarray() if sparse.issparse(K) else np.ascontiguousarray(K))
+
+
+def _into(out: NDArray | None, K: NDArray) -> NDArray:
+    if out is None:
+        return K
+    out[:] = K
+    return out
 
 
 class TrainingKernel:
@@ -158,13 +171,13 @@ class TrainingKernel:
             part._column_norms = None if self._norms is None else self._norms[columns]
         return part
 
-    def block(self, rows: NDArray[np.int64]) -> NDArray:
+    def block(self, rows: NDArray[np.int64], out: NDArray | None = None) -> NDArray:
         """Kernel values of the examples ``rows`` with the columns."""
         if self.function is None:
             K = self.X[rows] if self._columns is None else self.X[np.ix_(rows, self._columns)]
-            return np.ascontiguousarray(K)
+            return _into(out, np.ascontiguousarray(K))
         norms = None if self._norms is None else self._norms[rows]
-        return self.function.block(self.X[rows], self._column_X, norms, self._column_norms)
+        return self.function.block(self.X[rows], self._column_X, norms, self._column_norms, out=out)
 
     def diagonal(self) -> NDArray[np.float64]:
         """``k(x_i, x_i)``."""

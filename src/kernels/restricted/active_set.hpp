@@ -54,8 +54,7 @@ T solve_violating(const Restricted<T>& r, Block<T>& block, MethodWork<T>& work) 
     double sigma = 0, fixed = 0;
     for (int e = 0; e < n; ++e) sigma += double(q[e]);
     int chosen = 0;
-    work.simplex.resize(n);
-    T* b = work.simplex.listed.data();
+    T* b = work.simplex.room(work.simplex.listed, n);
     const auto violates = [&](int e) {
         const double d = double(v[e]) - double(q[e]) - sigma;
         return (d > 0 && double(q[e]) < r.c) || (d < 0 && q[e] > T(0));

@@ -25,8 +25,7 @@ T solve_on_simplex(const Restricted<T>& r, Block<T>& block, MethodWork<T>& work)
     T found = r.guess;
     if constexpr (requires { Projection::own_tolerance; }) {
         work.simplex.tol = r.tolerance(Projection::own_tolerance);
-        work.simplex.resize(n);
-        T* shifted = work.simplex.shifted.data();  // huge v lose no digits of c
+        T* shifted = work.simplex.room(work.simplex.shifted, n);  // huge v lose no digits of c
         const T top = *std::max_element(v, v + n);
         for (int e = 0; e < n; ++e) shifted[e] = v[e] - top;
         const double tau = Projection::threshold(shifted, n, r.c, work.simplex);

@@ -32,8 +32,8 @@ from polymargin.solvers.solution import DualSolution, feasible_start
 NEW_EXAMPLES = 512  # per round
 BLOCK_BYTES = 32 * 2**20  # of kernel rows at a time
 GRAM_SHARE = 0.5  # of the cache, for the working set's own Gram matrix
-ENOUGH = 0.2  # of the tolerance: a working set need not be solved beyond it
-IDLE_ROUNDS = 8  # an example is left out after so many rounds without a share of the gap,
+ENOUGH = 0.4  # of the tolerance: a working set need not be solved beyond it
+IDLE_ROUNDS = 3  # an example is left out after so many rounds without a share of the gap,
 WORTH_SHRINKING = 0.7  # when what stays is at most this part of the columns
 
 
@@ -71,7 +71,7 @@ class KernelSolver(BaseEstimator):
         Crammer and Singer 2001).
     inner_passes : int, default=100
         Passes over a working set at most.
-    inner_stop : float, default=0.05
+    inner_stop : float, default=0.1
         A working set is done when a pass finds this part of the gap its first one found.
     shrinking : bool, default=True
         Leave out examples that have settled.
@@ -86,7 +86,7 @@ class KernelSolver(BaseEstimator):
         *,
         working_set: Literal["auto"] | int = "auto",
         inner_passes: int = 100,
-        inner_stop: float = 0.05,
+        inner_stop: float = 0.1,
         shrinking: bool = True,
         restricted: str = "auto",
         restricted_tol: float | None = None,
@@ -236,6 +236,7 @@ class _Run:
             return
         self._store()
         self._attend(self.active[stay])
+        self.gram.keep(self.active)
         self._measure()
 
     def _store(self) -> None:
@@ -309,9 +310,11 @@ class _Run:
                 self._shrink()
 
     def _round(self) -> None:
-        positions = self._choose()
-        chosen = self.active[positions]
-        self.gram.change_to(chosen)
+        budget = self.cache_bytes * GRAM_SHARE / self.kernel.dtype.itemsize
+        most = max(16, int(np.sqrt(budget)))
+        self.gram.change_to(self.active[self._choose(most)], most)
+        chosen = self.gram.members
+        positions = np.searchsorted(self.active, chosen)
         S = np.ascontiguousarray(self.scores[positions].T)
         change = np.zeros_like(S)
         settings = self.settings
@@ -337,20 +340,18 @@ class _Run:
         self._measure()
         self._report()
 
-    def _choose(self) -> NDArray[np.int64]:
-        """Positions of the working set, increasing; ties at random."""
+    def _choose(self, most: int) -> NDArray[np.int64]:
+        """Positions of the working set, ``most`` of them at most; ties at random."""
         key = self.share * (1.0 + 1e-3 * self.rng.random(len(self.share)))
         size = self.settings.working_set
         if size != "auto":
-            return np.sort(_largest(key, np.flatnonzero(key > 0), int(size)))
-        budget = self.cache_bytes * GRAM_SHARE / self.kernel.dtype.itemsize
-        most = max(16, int(np.sqrt(budget)))
+            return _largest(key, np.flatnonzero(key > 0), min(int(size), most))
         counts = np.empty(self.problem.kernel.n, np.int64)
         self.blocks.dual_counts(counts)
         support = counts[self.active] > 0
         fresh = _largest(key, np.flatnonzero((key > 0) & ~support), min(NEW_EXAMPLES, most // 2))
         members = _largest(key, np.flatnonzero(support), most - len(fresh))
-        return np.sort(np.concatenate([members, fresh]))
+        return np.concatenate([members, fresh])
 
     def _measure(self) -> float:
         """Objectives from the scores; returns ``||W||^2``."""

@@ -32,23 +32,27 @@ class RowCache:
         self._owner = np.full(slots, -1, np.int64)
         self._used = np.zeros(slots, np.int64)
         self._clock = 0
+        self._out = self._fresh = np.empty((0, kernel.n_columns), kernel.dtype)
         self.n_evaluations = 0
 
     def rows(self, chosen: NDArray[np.int64]) -> NDArray:
-        """The rows of the examples ``chosen``, (len(chosen), columns), as an array of its own."""
+        """The rows of the examples ``chosen``; the array is used again by the next call."""
         self._clock += 1
         slots = self._slot[chosen]
         known = slots >= 0
+        if len(self._out) < len(chosen):  # fresh memory costs more than it seems
+            self._out = np.empty((len(chosen), self._kernel.n_columns), self._kernel.dtype)
+            self._fresh = np.empty_like(self._out)
+        out = self._out[: len(chosen)]
         if not known.any():
-            out = self._kernel.block(chosen)
+            self._kernel.block(chosen, out=out)
             self.n_evaluations += out.size
             self._keep(chosen, out)
             return out
-        out = np.empty((len(chosen), self._kernel.n_columns), self._kernel.dtype)
         out[known] = self._rows[slots[known]]
         self._used[slots[known]] = self._clock
         if not known.all():
-            fresh = self._kernel.block(chosen[~known])
+            fresh = self._kernel.block(chosen[~known], out=self._fresh[: np.count_nonzero(~known)])
             self.n_evaluations += fresh.size
             out[~known] = fresh
             self._keep(chosen[~known], fresh)
@@ -73,27 +77,46 @@ class MemberGram:
     Attributes
     ----------
     members : int64 ndarray
-        The examples, in increasing order.
-    matrix : ndarray of shape (len(members), len(members))
+        The examples.
     """
 
     def __init__(self, kernel: TrainingKernel) -> None:
         self._kernel = kernel
+        self._room = np.zeros((0, 0), kernel.dtype)
         self.members = np.zeros(0, np.int64)
-        self.matrix = np.zeros((0, 0), kernel.dtype)
         self.n_evaluations = 0
 
-    def change_to(self, members: NDArray[np.int64]) -> None:
-        """Make ``members`` (increasing) the set."""
-        if np.array_equal(members, self.members):
+    @property
+    def matrix(self) -> NDArray:
+        """Kernel values of the members with the members; longer rows than that."""
+        return self._room[: len(self.members)]
+
+    def change_to(self, wanted: NDArray[np.int64], most: int) -> None:
+        """Take in ``wanted``. Others stay as long as all are ``most`` members at most."""
+        fresh = np.setdiff1d(wanted, self.members, assume_unique=True)
+        if len(self.members) + len(fresh) > most:
+            self.keep(wanted)
+        old, total = len(self.members), len(self.members) + len(fresh)
+        if total > len(self._room):
+            self._grow(min(max(total, 2 * len(self._room)), max(most, total)))
+        self.members = np.concatenate([self.members, fresh])
+        if len(fresh):
+            values = self._kernel.with_columns(self.members).block(fresh)
+            self.n_evaluations += values.size
+            self._room[old:total, :total] = values
+            self._room[:old, old:total] = values[:, :old].T
+
+    def keep(self, wanted: NDArray[np.int64]) -> None:
+        """Let the members go that are not among ``wanted``."""
+        stay = np.flatnonzero(np.isin(self.members, wanted, assume_unique=True))
+        if len(stay) == len(self.members):
             return
-        kept = np.isin(members, self.members, assume_unique=True)
-        old = np.searchsorted(self.members, members[kept])
-        matrix = np.empty((len(members), len(members)), self._kernel.dtype)
-        matrix[np.ix_(kept, kept)] = self.matrix[np.ix_(old, old)]
-        if not kept.all():
-            fresh = self._kernel.with_columns(members).block(members[~kept])
-            self.n_evaluations += fresh.size
-            matrix[~kept] = fresh
-            matrix[:, ~kept] = fresh.T
-        self.members, self.matrix = members, matrix
+        kept = self._room[stay].take(stay, axis=1)
+        self._room[: len(stay), : len(stay)] = kept
+        self.members = self.members[stay]
+
+    def _grow(self, size: int) -> None:
+        room = np.empty((size, size), self._kernel.dtype)
+        old = len(self.members)
+        room[:old, :old] = self._room[:old, :old]
+        self._room = room

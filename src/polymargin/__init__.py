@@ -2,16 +2,18 @@
 
 from polymargin import projections
 from polymargin._kernels import instruction_set
-from polymargin.estimators import LinearMulticlassSVC
+from polymargin.estimators import KernelMulticlassSVC, LinearMulticlassSVC
 from polymargin.losses import LOSSES, Loss, get_loss
 from polymargin.problem import Problem
-from polymargin.solvers import DualSolver, Solution
+from polymargin.solvers import DualSolver, KernelSolver, Solution
 
 __version__ = "0.1.0"
 
 __all__ = [
     "LOSSES",
     "DualSolver",
+    "KernelMulticlassSVC",
+    "KernelSolver",
     "LinearMulticlassSVC",
     "Loss",
     "Problem",

@@ -383,7 +383,7 @@ class LinearMulticlassSVC(
         )
 
 
-def _fold_binary(rows: Any, problem: Problem) -> Any:
+def _fold_binary(rows: Any, problem: Any) -> Any:
     """Give a row per class; for two classes, one row that is positive for the second."""
     if problem.n_classes > 2:
         return rows

@@ -134,7 +134,7 @@ def draw(
     costs: Sequence[float],
 ) -> Figure:
     """Figure 3 above, figure 4 below."""
-    figure = Figure(figsize=(11, 8), layout="constrained")
+    figure = Figure(figsize=(11, 8), layout="tight")
     (left, right), below = figure.subplots(2, 2)
     for label, curve in curves.items():
         style = "-" if label in ("Sort", "Pivot") else "--"

@@ -109,7 +109,7 @@ def report(figures: dict[str, dict[str, Trace]], optima: dict[str, dict[str, flo
 
 def draw(figures: dict[str, dict[str, Trace]], optima: dict[str, dict[str, float]]) -> Figure:
     """The figures side by side."""
-    figure = Figure(figsize=(11, 4.5), layout="constrained")
+    figure = Figure(figsize=(11, 4.5), layout="tight")
     row = figure.subplots(1, len(figures), squeeze=False)[0]
     for axes, (loss, curves) in zip(row, figures.items(), strict=True):
         for (label, curve), style in zip(curves.items(), ("r-.", "b-", "g:"), strict=True):

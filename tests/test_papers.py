@@ -128,7 +128,7 @@ def test_blondel_table2(tmp_path):
     check_files(tmp_path, blondel_table2.NAME, figure=False)
     found = json.loads((tmp_path / "blondel_table2.json").read_text())
     assert found["accuracy"]["Sort"] == found["accuracy"]["Pivot"]  # both exact, in one order
-    assert len(found["tests"]) == 3 * 10
+    assert len(found["tests"]) == 3 * 15
     assert all(len(values) == 3 for values in found["seconds"]["SMO"].values())
 
 
@@ -151,6 +151,15 @@ def test_keerthi_figures(tmp_path, data):
         best = found["optima"][loss]["dual"]
         for curve in curves.values():
             assert curve["dual"][0] < curve["dual"][-1] <= best * (1 + 1e-5)
+
+
+def test_crossover_is_the_last_look_behind():
+    first = Trace([1, 2, 3, 4], [1.0, 2.0, 3.0, 4.0], dual=[0.0, 2.0, 6.0, 9.0])
+    second = Trace([1, 2], [0.5, 3.5], dual=[1.0, 7.0])
+    assert keerthi_figures1_4.crossover(first, second) == (2.0, pytest.approx(4.0))
+    assert keerthi_figures1_4.crossover(second, first) == (3.5, pytest.approx(7.5))
+    ahead = Trace([1], [1.0], dual=[5.0])
+    assert keerthi_figures1_4.crossover(ahead, second) is None
 
 
 @pytest.mark.usefixtures("no_files")

@@ -7,6 +7,8 @@ SANITIZE_VENV ?= .venv-sanitize
 PYTEST_WORKERS ?= 2
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+PAPERS_ARGS ?=
+PAPERS := blondel_table2 blondel_figures3_4 keerthi_figures1_4 walrus_figure2
 
 ifeq ($(OS),Windows_NT)
 BIN_DIR := Scripts
@@ -29,7 +31,7 @@ WHEEL = $$(ls $(WHEELS)/polymargin-*.whl)
 SANITIZER_RUNTIMES = $(foreach library,asan ubsan stdc++,$(shell $(CXX) -print-file-name=lib$(library).so))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench sanitize clean
+.PHONY: help demo test lint format bench papers sanitize clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1 /' | \
@@ -59,6 +61,10 @@ format: $(VENV)/.extra-dev ## rewrite the code in the project's style
 
 bench: $(VENV)/.extra-bench ## measure the speed beside LIBLINEAR (BENCH_ARGS="--quick")
 	$(BIN)/python -m benchmarks.speed $(BENCH_ARGS)
+
+papers: $(VENV)/.extra-bench ## repeat experiments of the papers, about 40 minutes (PAPERS_ARGS="--quick")
+	@for name in $(PAPERS); do \
+		echo "==> $$name"; $(BIN)/python -m benchmarks.papers.$$name $(PAPERS_ARGS) || exit 1; done
 
 sanitize: $(SANITIZE_VENV)/.package ## run the kernel tests under the address and undefined-behaviour sanitizers
 	LD_PRELOAD="$(SANITIZER_RUNTIMES)" \

@@ -42,8 +42,9 @@ T solve_greedy(const Restricted<T>& r, Block<T>& block, MethodWork<T>& work) {
     constexpr double own_tolerance = 1e-4;
     constexpr std::int64_t max_steps = 1000;
     list_all(r, block, work);
-    greedy_solve(work.v.data(), block.count, r.c, work.q.data(), r.tolerance(own_tolerance) * r.c,
-                 max_steps);
+    const double size = std::min(r.c, double(vector_max(r.b, r.padded)));  // p is no larger
+    greedy_solve(work.v.data(), block.count, r.c, work.q.data(),
+                 r.tolerance(own_tolerance) * std::max(size, 0.0), max_steps);
     keep_positive(block, work);
     return r.guess;
 }

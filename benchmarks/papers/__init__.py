@@ -1,0 +1,1 @@
+"""Experiments of the papers behind the solvers, repeated: one module per table or figure."""

@@ -2,6 +2,7 @@
 #include <nanobind/stl/tuple.h>
 
 #include "bind_common.hpp"
+#include "kernel_values.hpp"
 #include "working_set.hpp"
 
 namespace nb = nanobind;
@@ -18,7 +19,7 @@ class KernelBlocks : public Blocks<double> {
     // found by the first pass, the change of sum p and the number of moves.
     template <class T>
     std::tuple<double, double, std::int64_t> solve_set(Vector<const std::int64_t> set,
-                                                       Matrix2<const T> G, Matrix2<double> S,
+                                                       Matrix2<const T> G, Matrix2<T> S,
                                                        Matrix2<double> change, int passes,
                                                        double stop, double enough,
                                                        std::uint64_t seed) {
@@ -53,9 +54,21 @@ class KernelBlocks : public Blocks<double> {
     }
 };
 
+template <class T>
+void rbf_from_products(Matrix2<T> K, Vector<const T> a, Vector<const T> b, double gamma) {
+    require(a.shape(0) == K.shape(0) && b.shape(0) == K.shape(1), "one norm per row and column");
+    nb::gil_scoped_release release;
+    pm::rbf_from_products(K.data(), std::int64_t(K.shape(0)), std::int64_t(K.shape(1)), a.data(),
+                          b.data(), T(gamma));
+}
+
 }  // namespace
 
 void bind_kernel_machine(nb::module_& m) {
+    m.def("rbf_from_products", &rbf_from_products<float>, "K"_a.noconvert(), "a"_a.noconvert(),
+          "b"_a.noconvert(), "gamma"_a, "exp(-gamma (a_i + b_j - 2 K_ij)), in place.");
+    m.def("rbf_from_products", &rbf_from_products<double>, "K"_a.noconvert(), "a"_a.noconvert(),
+          "b"_a.noconvert(), "gamma"_a);
     nb::class_<KernelBlocks, Blocks<double>>(m, "KernelBlocks")
         .def(nb::init<const std::string&, int, int, Vector<const std::int32_t>,
                       Vector<const double>, Vector<const double>, Vector<double>, Vector<double>>())

@@ -18,10 +18,12 @@
 #define PM_INLINE inline __attribute__((always_inline))
 #define PM_PREFETCH(p) __builtin_prefetch(p)
 #define PM_UNROLL _Pragma("GCC unroll 16")
+#define PM_RESTRICT __restrict__
 #else
 #define PM_INLINE __forceinline
 #define PM_PREFETCH(p) ((void)(p))
 #define PM_UNROLL
+#define PM_RESTRICT __restrict
 #endif
 
 namespace pm {

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from polymargin._kernels import kernels
+
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "precomputed")
 Kernel = str | Callable[[Any, Any], Any]
 
@@ -82,12 +84,8 @@ class KernelFunction:
         if self.kernel == "rbf":
             a_norms = squared_row_norms(A) if a_norms is None else a_norms
             b_norms = squared_row_norms(B) if b_norms is None else b_norms
-            K *= K.dtype.type(-2)
-            K += a_norms[:, None]
-            K += b_norms
-            np.maximum(K, 0, out=K)  # rounding
-            K *= K.dtype.type(-self.gamma)
-            return np.exp(K, out=K)
+            kernels.rbf_from_products(K, a_norms, b_norms, self.gamma)
+            return K
         K *= K.dtype.type(self.gamma)
         K += K.dtype.type(self.coef0)
         if self.kernel == "sigmoid":

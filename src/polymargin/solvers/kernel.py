@@ -315,8 +315,8 @@ class _Run:
         self.gram.change_to(self.active[self._choose(most)], most)
         chosen = self.gram.members
         positions = np.searchsorted(self.active, chosen)
-        S = np.ascontiguousarray(self.scores[positions].T)
-        change = np.zeros_like(S)
+        S = np.ascontiguousarray(self.scores[positions].T.astype(self.kernel.dtype))
+        change = np.zeros(S.shape)
         settings = self.settings
         self.consistent = False
         self.blocks.solve_set(

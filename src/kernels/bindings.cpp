@@ -368,9 +368,11 @@ void bind(nb::module_& m, const char* name) {
 
 }  // namespace
 
+void bind_larank(nb::module_& m);
 void bind_projections(nb::module_& m);
 
 NB_MODULE(POLYMARGIN_MODULE, m) {
+    bind_larank(m);
     bind_projections(m);
     bind<float>(m, "EngineF32");
     bind<double>(m, "EngineF64");

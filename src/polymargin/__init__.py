@@ -1,7 +1,7 @@
 """polymargin: multiclass support vector machines, solved exactly, with a certificate."""
 
 from polymargin._kernels import instruction_set
-from polymargin.estimators import LinearMulticlassSVC
+from polymargin.estimators import LaRankClassifier, LinearMulticlassSVC
 from polymargin.losses import LOSSES, Loss, get_loss
 from polymargin.problem import Problem
 from polymargin.solvers import DualSolver, Solution
@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 __all__ = [
     "LOSSES",
     "DualSolver",
+    "LaRankClassifier",
     "LinearMulticlassSVC",
     "Loss",
     "Problem",

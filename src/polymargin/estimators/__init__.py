@@ -1,5 +1,6 @@
 """scikit-learn estimators: they validate, encode and wire; the solvers do the work."""
 
+from polymargin.estimators.larank import LaRankClassifier
 from polymargin.estimators.linear import LinearMulticlassSVC
 
-__all__ = ["LinearMulticlassSVC"]
+__all__ = ["LaRankClassifier", "LinearMulticlassSVC"]

@@ -1,0 +1,85 @@
+"""Scores of a kernel machine, ``S = K(X, support) dual_coef^T``, without that kernel matrix.
+
+The work is cut into blocks of rows and of support vectors, so that the kernel values at any one
+time fit in a fixed amount of memory, whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polymargin.estimators.linear import _n_threads
+from polymargin.kernel_functions import KernelFunction, squared_row_norms
+
+BLOCK_BYTES = 32 * 2**20
+SUPPORT_AT_ONCE = 2048
+
+
+def kernel_scores(
+    function: KernelFunction | None,
+    X: Any,
+    support_vectors: Any,
+    dual_coef: Any,
+    n_jobs: int | None = None,
+) -> NDArray:
+    """Compute the scores of rows.
+
+    Parameters
+    ----------
+    function : KernelFunction or None
+        None: X holds kernel values with the support vectors already.
+    X : array or CSR of shape (n, d)
+        Rows, in the dtype of the support vectors. With ``function=None``: (n, n_support).
+    support_vectors : array or CSR of shape (n_support, d)
+        Not used with ``function=None``.
+    dual_coef : array or sparse array of shape (n_classes, n_support)
+        Coefficients.
+    n_jobs : int or None
+        Number of threads; None is 1, -1 all cores. A kernel that is a Python function is called
+        by one thread only.
+
+    Returns
+    -------
+    array of shape (n, n_classes)
+        Scores, in the dtype of X.
+    """
+    n, n_support = X.shape[0], dual_coef.shape[1]
+    scores = np.zeros((n, dual_coef.shape[0]), X.dtype)
+    if n == 0 or n_support == 0:
+        return scores
+    if function is None:
+        scores[:] = X @ dual_coef.T
+        return scores
+    threads = min(_n_threads(n_jobs), 1 if callable(function.kernel) else n)
+    columns = min(n_support, SUPPORT_AT_ONCE)
+    rows = max(1, BLOCK_BYTES // (threads * columns * X.dtype.itemsize))
+    rows = min(rows, -(-n // threads))
+    norms = squared_row_norms(support_vectors) if function.kernel == "rbf" else None
+    coef = dual_coef.astype(X.dtype)
+
+    def one_block(start: int) -> None:
+        A = X[start : start + rows]
+        for first in range(0, n_support, columns):
+            part = slice(first, min(first + columns, n_support))
+            b_norms = None if norms is None else norms[part]
+            K = function.block(A, support_vectors[part], None, b_norms)
+            scores[start : start + rows] += K @ coef[:, part].T
+
+    run(one_block, range(0, n, rows), threads)
+    return scores
+
+
+def run(job: Any, arguments: Iterable[int], threads: int) -> None:
+    """Call the job with every argument, on some threads; the first error is raised."""
+    if threads == 1:
+        for argument in arguments:
+            job(argument)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for future in [pool.submit(job, argument) for argument in arguments]:
+            future.result()

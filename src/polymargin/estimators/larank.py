@@ -9,28 +9,28 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from polymargin.estimators._kernel_prediction import kernel_scores
+from polymargin.estimators._kernel_classifier import KernelClassifierMixin, canonical
 from polymargin.estimators._labels import StreamLabels
 from polymargin.estimators._larank_fit import OneFit, OnlineModel, model_array
 from polymargin.estimators._progress import PassReporter
-from polymargin.estimators._sparse import canonical_csr, check_sparse_structure
+from polymargin.estimators._sparse import check_sparse_structure
 from polymargin.estimators._target import encode_target
-from polymargin.kernel_functions import KERNELS, KernelFunction, resolve_gamma
+from polymargin.kernel_functions import KERNELS, resolve_gamma
 from polymargin.solvers.larank import OPERATIONS, LaRank, Settings
 from polymargin.solvers.patterns import PatternStore, PrecomputedPatterns, VectorPatterns
 
 MOST_EPOCHS = 1000  # with tol, unless n_epochs says otherwise
 
 
-class LaRankClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class LaRankClassifier(CallbackSupportMixin, KernelClassifierMixin, BaseEstimator):
     """Online multiclass support vector machine with kernels (LaRank, Bordes et al. 2007).
 
     It solves the Crammer-Singer problem without an intercept: minimise ``1/2 ||w||^2 + C sum_i
@@ -313,7 +313,7 @@ class LaRankClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             The estimator. Parameters that are changed after the first call have no effect until
             the next `fit`.
         """
-        if self.kernel == "precomputed":
+        if self._precomputed:
             raise ValueError(
                 "partial_fit cannot be used with kernel='precomputed': kernel values of the new "
                 "examples with earlier ones are needed. Use fit, or a callable kernel."
@@ -349,7 +349,7 @@ class LaRankClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _validate_training_data(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray]:
         self._check_operations()
         check_sparse_structure(X)
-        precomputed = self.kernel == "precomputed"
+        precomputed = self._precomputed
         X, y = validate_data(
             self,
             X,
@@ -365,7 +365,7 @@ class LaRankClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 f"With kernel='precomputed', X must be the square matrix of kernel values of all "
                 f"pairs of training examples, got shape {X.shape}."
             )
-        return _canonical(X), y
+        return canonical(X), y
 
     def _check_operations(self) -> None:
         unknown = [name for name in self.operations if name not in OPERATIONS[1:]]
@@ -386,7 +386,7 @@ class LaRankClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             cache_size=float(self.cache_size),
         )
         patterns: PatternStore
-        if self.kernel == "precomputed":
+        if self._precomputed:
             patterns, cost = PrecomputedPatterns(), 1.0
         else:
             is_sparse = sparse.issparse(X)
@@ -394,11 +394,6 @@ class LaRankClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             # about what the multiplications of a kernel value cost beside a gradient entry
             cost = 1.0 + (X.nnz if is_sparse else X.size) / X.shape[0] / 4
         return LaRank(settings, patterns, X.dtype, cost, random.randint(np.iinfo(np.int32).max))
-
-    def _kernel_function(self) -> KernelFunction:
-        return KernelFunction(
-            self.kernel, gamma=self.gamma_, degree=float(self.degree), coef0=float(self.coef0)
-        )
 
     def _set_fitted_attributes(
         self, machine: LaRank, labels: StreamLabels, fit: OneFit | None
@@ -434,94 +429,6 @@ class LaRankClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             ConvergenceWarning,
             stacklevel=4,  # the caller of fit, which scikit-learn wraps
         )
-
-    # --- predictions ---
-
-    def decision_function(self, X: Any) -> NDArray:
-        """Compute the scores of the classes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data; for a precomputed kernel, kernel values with all training examples.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            Scores, in the type of the training data. For two classes, that of ``classes_[1]``,
-            predicted where positive.
-        """
-        check_is_fitted(self)
-        check_sparse_structure(X)
-        precomputed = self.kernel == "precomputed"
-        X = validate_data(
-            self,
-            X,
-            accept_sparse=False if precomputed else "csr",
-            dtype=[np.float64, np.float32],
-            reset=False,
-        )
-        X = _canonical(X).astype(self.dual_coef_.dtype, copy=False)
-        if precomputed:
-            scores = kernel_scores(None, X[:, self.support_], None, self.dual_coef_)
-        else:
-            scores = kernel_scores(
-                self._kernel_function(), X, self.support_vectors_, self.dual_coef_, self.n_jobs
-            )
-        return scores.ravel() if len(self.classes_) == 2 else scores
-
-    def predict(self, X: Any) -> NDArray:
-        """Predict the best label of each example.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        scores = self.decision_function(X)
-        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return self.classes_[best]
-
-    def predict_top_k(self, X: Any, k: int = 5) -> NDArray:
-        """Predict the k best labels of each example.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data.
-        k : int, default=5
-            Number of labels, 1 to n_classes.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, k)
-            Labels, best first; those of equal score in the order of `classes_`.
-        """
-        scores = self.decision_function(X)
-        n_classes = len(self.classes_)
-        if not isinstance(k, Integral) or not 1 <= k <= n_classes:
-            raise ValueError(f"k must be an integer from 1 to n_classes = {n_classes}, got {k!r}.")
-        if scores.ndim == 1:
-            scores = np.column_stack([-scores, scores])
-        return self.classes_[np.argsort(-scores, axis=1, kind="stable")[:, :k]]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.kernel != "precomputed"
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        return tags
-
-
-def _canonical(X: Any) -> Any:
-    if not sparse.issparse(X):
-        return X
-    check_sparse_structure(X)
-    return canonical_csr(X)
 
 
 def _like_stored(X: Any, machine: LaRank) -> Any:

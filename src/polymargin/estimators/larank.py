@@ -392,7 +392,7 @@ class LaRankClassifier(CallbackSupportMixin, KernelClassifierMixin, BaseEstimato
             is_sparse = sparse.issparse(X)
             patterns = VectorPatterns(self._kernel_function(), X.shape[1], X.dtype, is_sparse)
             # about what the multiplications of a kernel value cost beside a gradient entry
-            cost = 1.0 + (X.nnz if is_sparse else X.size) / X.shape[0] / 4
+            cost = 8.0 + (X.nnz if is_sparse else X.size) / X.shape[0] / 4
         return LaRank(settings, patterns, X.dtype, cost, random.randint(np.iinfo(np.int32).max))
 
     def _set_fitted_attributes(

@@ -234,6 +234,21 @@ def test_kernel_evaluations_are_those_that_are_made():
     assert clf.n_gap_kernel_evaluations_ > 0
 
 
+def test_a_large_cache_computes_every_kernel_value_once():
+    """The kernel is symmetric: a pattern's values with later ones are in their rows."""
+    X, y = make_problem()
+    number = {x.tobytes(): i for i, x in enumerate(X)}
+    pairs = []
+
+    def kernel(A, B):
+        pairs.extend(frozenset((number[a.tobytes()], number[b.tobytes()])) for a in A for b in B)
+        return np.exp(-((A[:, None] - B) ** 2).sum(axis=2))
+
+    clf = LaRankClassifier(kernel=kernel, random_state=0).fit(X, y)
+    assert clf.n_operations_["process_old"] > 10
+    assert len(pairs) == len(set(pairs))
+
+
 def test_removed_patterns_are_forgotten():
     X, y = make_problem(400, 8, 4)
     clf = LaRankClassifier(C=0.5, random_state=0).fit(X, y)

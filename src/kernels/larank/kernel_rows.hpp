@@ -9,6 +9,7 @@
 // for rows of other examples, which are worth having when the examples come back in a later epoch.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <list>
@@ -49,6 +50,9 @@ class KernelRows {
         const Row& row = slots_[slot].row;
         return std::size_t(other) < row.size() ? row[other] : kMissing;
     }
+
+    // How many of the first entries of a slot's row need not be looked at: kept by the user.
+    std::size_t& known(std::int32_t slot) { return slots_[slot].known; }
 
     // A new slot with the row of its example.
     void add_slot(Row row) {
@@ -91,6 +95,9 @@ class KernelRows {
             renumbered[keep[s]] = std::int32_t(s);
             kept[s] = std::move(slots_[keep[s]]);
             pack(kept[s].row, keep);
+            kept[s].known =
+                std::lower_bound(keep.begin(), keep.end(), std::int64_t(kept[s].known)) -
+                keep.begin();
         }
         slots_ = std::move(kept);
         for (auto& slot : recent_) slot = renumbered[slot];
@@ -101,6 +108,7 @@ class KernelRows {
     struct Slot {
         Row row;
         std::list<std::int32_t>::iterator place;
+        std::size_t known = 0;
         bool listed = false;
     };
 
@@ -126,6 +134,7 @@ class KernelRows {
             last.listed = false;
             bytes_ -= capacity(last.row);
             last.row = Row();
+            last.known = 0;
         }
     }
 

@@ -300,6 +300,7 @@ class LaRank {
         "parameters.";
 
     void complete_all(Row& row, std::int32_t self, std::int64_t example, PatternSource<T>& source) {
+        if (self >= 0 && catch_up(row, self)) return;
         missing_.clear();
         for (std::size_t s = 0; s < patterns_.size(); ++s)
             if (patterns_[s].place >= 0) look_up(row, self, std::int32_t(s));
@@ -308,18 +309,31 @@ class LaRank {
 
     void complete(Row& row, std::int32_t self, std::int64_t example,
                   const std::vector<std::int32_t>& slots, PatternSource<T>& source) {
+        if (catch_up(row, self)) return;
         missing_.clear();
         for (const std::int32_t s : slots) look_up(row, self, s);
         request(row, self, example, source);
     }
 
+    // Whether the row has all values, or finds them in other rows; most rows only lack those of
+    // the newest patterns.
+    bool catch_up(Row& row, std::int32_t self) {
+        std::size_t& known = rows_.known(self);
+        for (; known < patterns_.size(); ++known) {
+            if (patterns_[known].place < 0 || !std::isnan(row[known])) continue;
+            row[known] = value_elsewhere(self, std::int32_t(known));
+            if (std::isnan(row[known])) return false;
+        }
+        return true;
+    }
+
     // The kernel is symmetric: the other pattern's row may have the value.
+    T value_elsewhere(std::int32_t self, std::int32_t s) const {
+        return s == self ? T(patterns_[s].diagonal) : rows_.peek(s, self);
+    }
+
     void look_up(Row& row, std::int32_t self, std::int32_t s) {
-        if (!std::isnan(row[s])) return;
-        if (s == self)
-            row[s] = T(patterns_[s].diagonal);
-        else if (self >= 0)
-            row[s] = rows_.peek(s, self);
+        if (std::isnan(row[s]) && self >= 0) row[s] = value_elsewhere(self, s);
         if (std::isnan(row[s])) missing_.push_back(s);
     }
 

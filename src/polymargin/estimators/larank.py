@@ -391,7 +391,7 @@ class LaRankClassifier(CallbackSupportMixin, KernelClassifierMixin, BaseEstimato
         else:
             is_sparse = sparse.issparse(X)
             patterns = VectorPatterns(self._kernel_function(), X.shape[1], X.dtype, is_sparse)
-            # about what the multiplications of a kernel value cost beside a gradient entry
+            # roughly what a kernel value costs beside a gradient entry, as measured
             cost = 8.0 + (X.nnz if is_sparse else X.size) / X.shape[0] / 4
         return LaRank(settings, patterns, X.dtype, cost, random.randint(np.iinfo(np.int32).max))
 

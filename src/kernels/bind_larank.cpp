@@ -95,6 +95,7 @@ class Machine {
 
     std::int64_t n_patterns() const { return larank_.n_patterns(); }
     double dual() const { return larank_.dual(); }
+    void clear_cache() { larank_.rows().clear(); }
     std::size_t cache_bytes() { return larank_.rows().bytes(); }
 
     std::int64_t n_support_vectors() const {
@@ -197,6 +198,7 @@ void bind(nb::module_& m, const char* name) {
              "n_classes"_a, "tau"_a, "kappa"_a, "evaluation_cost"_a, "keep_rows"_a,
              "Process the examples once, in this order, with the schedule's other operations "
              "between them.")
+        .def("clear_cache", &M::clear_cache)
         .def("compact", &M::compact, "patterns"_a)
         .def("export_state", &M::export_state, "slots"_a.noconvert(), "examples"_a.noconvert(),
              "y"_a.noconvert(), "diagonal"_a.noconvert(), "patterns"_a.noconvert(),

@@ -87,6 +87,14 @@ class KernelRows {
         others_.insert_or_assign(example, std::move(row));
     }
 
+    // Frees all rows; they are computed again when they are needed.
+    void clear() {
+        others_.clear();
+        recent_.clear();
+        bytes_ = 0;
+        for (Slot& slot : slots_) slot = Slot();
+    }
+
     // Slots are renumbered: keep[new] = old, in increasing order.
     void compact(const std::vector<std::int32_t>& keep) {
         std::vector<Slot> kept(keep.size());

@@ -290,6 +290,8 @@ class LaRankClassifier(CallbackSupportMixin, KernelClassifierMixin, BaseEstimato
         else:
             self._set_fitted_attributes(machine, labels, fit)
             self._warn_unless_converged(fit)
+        finally:
+            machine.clear_cache()  # a fitted model is not to hold cache_size megabytes
         context.call_on_fit_task_end(estimator=self, **arguments, reconstruction_attributes={})
         return self
 
@@ -410,6 +412,11 @@ class LaRankClassifier(CallbackSupportMixin, KernelClassifierMixin, BaseEstimato
         self.dual_gap_ = np.nan if certificate is None else certificate.gap
         self.n_gap_kernel_evaluations_ = 0 if fit is None else fit.n_gap_evaluations
         self.n_iter_ = getattr(self, "n_iter_", 0) + 1 if fit is None else fit.n_epochs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = self.schedule == "adaptive"
+        return tags
 
     # Computed when they are first asked for: on a stream of small batches, copies of all support
     # patterns after every batch would cost more than learning does.

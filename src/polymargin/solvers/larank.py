@@ -166,6 +166,10 @@ class LaRank:
             self.patterns.give_back()
         return epochs
 
+    def clear_cache(self) -> None:
+        """Free the kernel values; those that are needed later are computed again."""
+        self._machine.clear_cache()
+
     # --- the model ---
 
     @property

@@ -116,6 +116,14 @@ def test_rows_of_zeros_are_solved():
     assert clf.dual_gap_ <= 1e-8
 
 
+def test_an_epoch_of_support_patterns_alone_is_not_wasted():
+    """Contradictory labels make every example a support pattern: nothing is new any more."""
+    X, _ = make_problem(40, 4, 3)
+    X, y = np.vstack([X, X]), np.arange(80) % 3
+    clf = LaRankClassifier(gamma=0.3, tol=1e-6, random_state=0).fit(X, y)
+    assert clf.n_iter_ < 200
+
+
 def test_operations_after_new_examples_increase_the_dual():
     X, y = make_problem(400, 8, 4)
     duals = [

@@ -128,10 +128,9 @@ class LaRank {
             const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
             const double counted = double(touched_) + settings.evaluation_cost *
                                                           double(counts.evaluations - evaluations);
-            if (counted > 0)
-                schedule.observe(
-                    s, increase,
-                    settings.measure_time ? seconds.count() : counted / settings.kEntriesPerUnit);
+            schedule.observe(
+                s, increase,
+                settings.measure_time ? seconds.count() : counted / settings.kEntriesPerUnit);
         }
     }
 

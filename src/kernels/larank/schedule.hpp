@@ -60,9 +60,9 @@ class Schedule {
         return kProcessNew;
     }
 
-    // An operation that cost nothing (a ProcessNew of a support pattern) says nothing.
+    // An operation that cost nothing (a ProcessNew of a support pattern) gained nothing either.
     void observe(Operation s, double increase, double cost) {
-        if (cost > 0) rate[s] = kMu * (increase / cost) + (1 - kMu) * rate[s];
+        rate[s] = (1 - kMu) * rate[s] + (cost > 0 ? kMu * (increase / cost) : 0.0);
     }
 };
 

@@ -231,10 +231,12 @@ void bind(nb::module_& m, const char* name) {
 
 }  // namespace
 
+void bind_larank(nb::module_& m);
 void bind_projections(nb::module_& m);
 void bind_kernel_machine(nb::module_& m);
 
 NB_MODULE(POLYMARGIN_MODULE, m) {
+    bind_larank(m);
     bind_projections(m);
     bind_blocks<float>(m, "BlocksF32");
     bind_blocks<double>(m, "BlocksF64");

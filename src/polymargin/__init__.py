@@ -2,7 +2,7 @@
 
 from polymargin import projections
 from polymargin._kernels import instruction_set
-from polymargin.estimators import KernelMulticlassSVC, LinearMulticlassSVC
+from polymargin.estimators import KernelMulticlassSVC, LaRankClassifier, LinearMulticlassSVC
 from polymargin.losses import LOSSES, Loss, get_loss
 from polymargin.problem import Problem
 from polymargin.solvers import DualSolver, KernelSolver, Solution
@@ -14,6 +14,7 @@ __all__ = [
     "DualSolver",
     "KernelMulticlassSVC",
     "KernelSolver",
+    "LaRankClassifier",
     "LinearMulticlassSVC",
     "Loss",
     "Problem",

@@ -1,6 +1,7 @@
 """scikit-learn estimators: they validate, encode and wire; the solvers do the work."""
 
 from polymargin.estimators.kernel import KernelMulticlassSVC
+from polymargin.estimators.larank import LaRankClassifier
 from polymargin.estimators.linear import LinearMulticlassSVC
 
-__all__ = ["KernelMulticlassSVC", "LinearMulticlassSVC"]
+__all__ = ["KernelMulticlassSVC", "LaRankClassifier", "LinearMulticlassSVC"]

@@ -1,0 +1,223 @@
+// The Python face of LaRank: a machine that asks a Python object for kernel values.
+//
+// That object has the methods of pm::PatternSource: example_row(example, slots) and
+// pattern_row(slot, slots) return vectors of the machine's type, append(example) returns k(x, x),
+// keep(slots) returns nothing. The GIL stays with us, since every operation may call back.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/tuple.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "larank/machine.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+template <class T>
+using Vector = nb::ndarray<T, nb::numpy, nb::c_contig, nb::device::cpu, nb::ndim<1>>;
+
+void require(bool ok, const char* what) {
+    if (!ok) throw std::invalid_argument(what);
+}
+
+template <class T>
+class PythonSource final : public pm::PatternSource<T> {
+  public:
+    explicit PythonSource(const nb::object& patterns)
+        : example_row_(patterns.attr("example_row")),
+          pattern_row_(patterns.attr("pattern_row")),
+          append_(patterns.attr("append")),
+          keep_(patterns.attr("keep")) {}
+
+    void example_row(std::int64_t example, const std::vector<std::int32_t>& slots,
+                     T* out) override {
+        copy(example_row_(example, view(slots)), slots.size(), out);
+    }
+    void pattern_row(std::int32_t slot, const std::vector<std::int32_t>& slots, T* out) override {
+        copy(pattern_row_(slot, view(slots)), slots.size(), out);
+    }
+    double append(std::int64_t example) override { return nb::cast<double>(append_(example)); }
+    void keep(const std::vector<std::int32_t>& slots) override { keep_(view(slots)); }
+    void poll() override {
+        if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+
+  private:
+    // For the duration of the call only: Python copies what it keeps.
+    static nb::object view(const std::vector<std::int32_t>& slots) {
+        return nb::cast(Vector<const std::int32_t>(slots.data(), {slots.size()}, nb::handle()),
+                        nb::rv_policy::reference);
+    }
+    static void copy(const nb::object& values, std::size_t n, T* out) {
+        const auto array = nb::cast<Vector<const T>>(values);
+        require(array.shape(0) == n, "a kernel row has the wrong length");
+        std::copy_n(array.data(), n, out);
+    }
+
+    nb::object example_row_, pattern_row_, append_, keep_;
+};
+
+template <class T>
+class Machine {
+  public:
+    Machine(double C, double eta, bool measure_time, bool process_old, bool optimize,
+            double cache_megabytes, std::uint64_t seed)
+        : larank_(settings(C, measure_time), std::size_t(cache_megabytes * 1e6), seed) {
+        larank_.schedule.eta = eta;
+        larank_.schedule.enabled = {true, process_old, optimize};
+    }
+
+    void run(const nb::object& patterns, Vector<const std::int64_t> examples,
+             Vector<const std::int32_t> y, std::int32_t n_classes, double tau, double kappa,
+             double evaluation_cost, bool keep_rows) {
+        require(examples.shape(0) == y.shape(0), "one class per example expected");
+        for (std::size_t i = 0; i < y.shape(0); ++i)
+            require(y.data()[i] >= 0 && y.data()[i] < n_classes, "a class is out of range");
+        larank_.settings.tau = tau;
+        larank_.settings.kappa = kappa;
+        larank_.settings.evaluation_cost = evaluation_cost;
+        larank_.rows().set_keep_others(keep_rows);
+        larank_.set_n_classes(n_classes);
+        PythonSource<T> source(patterns);
+        larank_.run(examples.data(), y.data(), std::int64_t(y.shape(0)), source);
+    }
+
+    void compact(const nb::object& patterns) {
+        PythonSource<T> source(patterns);
+        larank_.compact(source);
+    }
+
+    std::int64_t n_patterns() const { return larank_.n_patterns(); }
+    double dual() const { return larank_.dual(); }
+    void clear_cache() { larank_.rows().clear(); }
+    std::size_t cache_bytes() { return larank_.rows().bytes(); }
+
+    std::int64_t n_support_vectors() const {
+        std::int64_t total = 0;
+        for (const auto& list : larank_.classes()) total += std::int64_t(list.slot.size());
+        return total;
+    }
+
+    // By pattern: slot, example, class, k(x, x); by support vector: pattern, class, beta, gradient.
+    void export_state(Vector<std::int32_t> slots, Vector<std::int64_t> examples,
+                      Vector<std::int32_t> y, Vector<double> diagonal,
+                      Vector<std::int32_t> patterns, Vector<std::int32_t> classes,
+                      Vector<double> beta, Vector<double> gradient) const {
+        check_state(examples.shape(0), y, diagonal, patterns.shape(0), classes, beta, gradient);
+        require(std::int64_t(examples.shape(0)) == n_patterns(), "one entry per pattern expected");
+        require(slots.shape(0) == examples.shape(0), "one slot per pattern expected");
+        require(std::int64_t(patterns.shape(0)) == n_support_vectors(), "one per support vector");
+        std::size_t p = 0, v = 0;
+        for (std::size_t s = 0; s < larank_.patterns().size(); ++s) {
+            const auto& pattern = larank_.patterns()[s];
+            if (pattern.place < 0) continue;
+            for (const auto& e : pattern.entries) {
+                patterns.data()[v] = std::int32_t(p);
+                classes.data()[v] = e.y;
+                beta.data()[v] = larank_.classes()[e.y].beta[e.position];
+                gradient.data()[v++] = larank_.classes()[e.y].gradient[e.position];
+            }
+            slots.data()[p] = std::int32_t(s);
+            examples.data()[p] = pattern.example;
+            y.data()[p] = pattern.y;
+            diagonal.data()[p++] = pattern.diagonal;
+        }
+    }
+
+    // What export_state gave after compact, into a new machine.
+    void import_state(std::int32_t n_classes, Vector<const std::int64_t> examples,
+                      Vector<const std::int32_t> y, Vector<const double> diagonal,
+                      Vector<const std::int32_t> patterns, Vector<const std::int32_t> classes,
+                      Vector<const double> beta, Vector<const double> gradient) {
+        require(larank_.patterns().empty(), "the machine is not new");
+        check_state(examples.shape(0), y, diagonal, patterns.shape(0), classes, beta, gradient);
+        larank_.set_n_classes(n_classes);
+        const std::size_t n = examples.shape(0);
+        for (std::size_t s = 0; s < n; ++s)
+            larank_.restore(examples.data()[s], y.data()[s], diagonal.data()[s]);
+        for (std::size_t v = 0; v < patterns.shape(0); ++v) {
+            const auto slot = patterns.data()[v], c = classes.data()[v];
+            require(slot >= 0 && std::size_t(slot) < n && c >= 0 && c < n_classes, "out of range");
+            larank_.restore_entry(slot, c, beta.data()[v], gradient.data()[v]);
+        }
+    }
+
+    // Operations and steps of ProcessNew, ProcessOld, Optimize; kernel evaluations; arg max.
+    std::array<std::int64_t, 8> counts() const {
+        const auto& c = larank_.counts;
+        return {c.operations[0], c.operations[1], c.operations[2], c.steps[0],
+                c.steps[1],      c.steps[2],      c.evaluations,   c.arg_max};
+    }
+    void set_counts(const std::array<std::int64_t, 8>& counts) {
+        auto& c = larank_.counts;
+        std::copy_n(counts.begin(), 3, c.operations.begin());
+        std::copy_n(counts.begin() + 3, 3, c.steps.begin());
+        c.evaluations = counts[6];
+        c.arg_max = counts[7];
+    }
+    std::array<double, 3> rates() const { return larank_.schedule.rate; }
+    void set_rates(const std::array<double, 3>& rates) { larank_.schedule.rate = rates; }
+    std::uint64_t random_state() const { return larank_.random.state(); }
+    void set_random_state(std::uint64_t state) { larank_.random.set_state(state); }
+
+  private:
+    static pm::LaRankSettings settings(double C, bool measure_time) {
+        pm::LaRankSettings s;
+        s.C = C;
+        s.measure_time = measure_time;
+        return s;
+    }
+
+    template <class I, class D>
+    static void check_state(std::size_t n_patterns, const Vector<I>& y, const Vector<D>& diagonal,
+                            std::size_t n_vectors, const Vector<I>& classes, const Vector<D>& beta,
+                            const Vector<D>& gradient) {
+        require(y.shape(0) == n_patterns && diagonal.shape(0) == n_patterns,
+                "patterns differ in number");
+        require(classes.shape(0) == n_vectors && beta.shape(0) == n_vectors &&
+                    gradient.shape(0) == n_vectors,
+                "support vectors differ in number");
+    }
+
+    pm::LaRank<T> larank_;
+};
+
+template <class T>
+void bind(nb::module_& m, const char* name) {
+    using M = Machine<T>;
+    nb::class_<M>(m, name)
+        .def(nb::init<double, double, bool, bool, bool, double, std::uint64_t>(), "C"_a, "eta"_a,
+             "measure_time"_a, "process_old"_a, "optimize"_a, "cache_megabytes"_a, "seed"_a)
+        .def("run", &M::run, "patterns"_a, "examples"_a.noconvert(), "y"_a.noconvert(),
+             "n_classes"_a, "tau"_a, "kappa"_a, "evaluation_cost"_a, "keep_rows"_a,
+             "Process the examples once, in this order, with the schedule's other operations "
+             "between them.")
+        .def("clear_cache", &M::clear_cache)
+        .def("compact", &M::compact, "patterns"_a)
+        .def("export_state", &M::export_state, "slots"_a.noconvert(), "examples"_a.noconvert(),
+             "y"_a.noconvert(), "diagonal"_a.noconvert(), "patterns"_a.noconvert(),
+             "classes"_a.noconvert(), "beta"_a.noconvert(), "gradient"_a.noconvert())
+        .def("import_state", &M::import_state, "n_classes"_a, "examples"_a.noconvert(),
+             "y"_a.noconvert(), "diagonal"_a.noconvert(), "patterns"_a.noconvert(),
+             "classes"_a.noconvert(), "beta"_a.noconvert(), "gradient"_a.noconvert())
+        .def_prop_ro("n_patterns", &M::n_patterns)
+        .def_prop_ro("n_support_vectors", &M::n_support_vectors)
+        .def_prop_ro("dual", &M::dual)
+        .def_prop_ro("cache_bytes", &M::cache_bytes)
+        .def_prop_rw("counts", &M::counts, &M::set_counts)
+        .def_prop_rw("rates", &M::rates, &M::set_rates)
+        .def_prop_rw("random_state", &M::random_state, &M::set_random_state);
+}
+
+}  // namespace
+
+void bind_larank(nb::module_& m) {
+    bind<float>(m, "LaRankF32");
+    bind<double>(m, "LaRankF64");
+}

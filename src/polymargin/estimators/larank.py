@@ -1,0 +1,447 @@
+"""LaRank as a scikit-learn classifier: a kernel machine that learns online."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.callback import CallbackSupportMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from polymargin.estimators._kernel_classifier import KernelClassifierMixin, canonical
+from polymargin.estimators._labels import StreamLabels
+from polymargin.estimators._larank_fit import OneFit, OnlineModel, model_array
+from polymargin.estimators._progress import PassReporter
+from polymargin.estimators._sparse import check_sparse_structure
+from polymargin.estimators._target import encode_target
+from polymargin.kernel_functions import KERNELS, resolve_gamma
+from polymargin.solvers.larank import OPERATIONS, LaRank, Settings
+from polymargin.solvers.patterns import PatternStore, PrecomputedPatterns, VectorPatterns
+
+MOST_EPOCHS = 1000  # with tol, unless n_epochs says otherwise
+
+
+class LaRankClassifier(CallbackSupportMixin, KernelClassifierMixin, BaseEstimator):
+    """Online multiclass support vector machine with kernels (LaRank, Bordes et al. 2007).
+
+    It solves the Crammer-Singer problem without an intercept: minimise ``1/2 ||w||^2 + C sum_i
+    max(0, 1 + max_{y != y_i} S(x_i, y) - S(x_i, y_i))`` over ``S(x, y) = <w_y, phi(x)>``. One
+    pass over the examples gives nearly the accuracy of the optimum; more of them reach it, to any
+    duality gap. Only support patterns are kept, so it learns from streams as well, and classes may
+    appear at any time.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the loss against the regulariser; finite and positive.
+
+    kernel : {"linear", "rbf", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
+        The kernel, as in :class:`~sklearn.svm.SVC`. A callable gets two arrays of rows and returns
+        the matrix of their kernel values, which must be symmetric in its arguments; it is called
+        with few rows at a time. With "precomputed", X holds the kernel values of all pairs.
+
+    gamma : {"scale", "auto"} or float, default="scale"
+        Parameter of "rbf", "poly" and "sigmoid". "scale" is 1 / (n_features * X.var()), "auto"
+        1 / n_features; with `partial_fit`, of the first batch.
+
+    degree : float, default=3
+        Degree of "poly".
+
+    coef0 : float, default=0.0
+        Constant term of "poly" and "sigmoid".
+
+    n_epochs : int, default=None
+        Passes over the data in `fit`. None means one without `tol`, and at most 1000 with it.
+
+    tol : float or "C", default=None
+        When to stop: at a relative duality gap ``(primal - dual) / primal`` of at most `tol`, or,
+        with "C", at a gap ``primal - dual`` of at most `C`, as the paper's LaRankGap. None makes
+        `n_epochs` passes and computes no gap.
+
+    schedule : {"deterministic", "adaptive"}, default="deterministic"
+        How the operations are chosen: by their increase of the dual per cost. "adaptive" measures
+        their time, as the paper does; "deterministic" counts kernel evaluations and gradient
+        entries instead, which makes results reproducible.
+
+    operations : tuple of {"process_old", "optimize"}, default=("process_old", "optimize")
+        The operations that are performed between new examples.
+
+    tau : float, default=1e-4
+        A step is made where the gradient along it exceeds `tau`. With `tol`, it is lowered as
+        far as the gap requires.
+
+    kappa : float, default=1e-4
+        A coefficient counts as being at its bound when it is closer than ``kappa * C``. With `tol`,
+        it is lowered as far as the gap requires.
+
+    eta : float, default=0.05
+        Smallest probability of any operation, below 1/3.
+
+    shuffle : bool, default=True
+        Whether `fit` takes the examples in a random order in every epoch. `partial_fit` takes them
+        as they come.
+
+    cache_size : float, default=200
+        Megabytes for kernel values.
+
+    random_state : int, RandomState instance or None, default=None
+        Determines the order of the examples and the choice of operations and patterns.
+
+    n_jobs : int, default=None
+        Number of threads of predictions and duality gaps; None means 1, and -1 all cores.
+
+    verbose : int, default=0
+        If positive, print a line per epoch.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels, sorted.
+
+    support_ : ndarray of shape (n_support,)
+        Numbers of the support patterns: rows of X, or positions in the stream.
+
+    support_vectors_ : array or csr_array of shape (n_support, n_features)
+        The support patterns; empty for a precomputed kernel.
+
+    dual_coef_ : ndarray of shape (n_classes, n_support), or (1, n_support) for two classes
+        Coefficients: the score of class y is ``sum_i dual_coef_[y, i] k(x_i, x)``. For two classes,
+        the second row minus the first, so that a positive score means ``classes_[1]``.
+
+    n_support_ : ndarray of shape (n_classes,)
+        Number of support patterns of each class.
+
+    dual_objective_ : float
+        The dual objective.
+
+    objective_ : float
+        With `tol`, the primal objective; NaN without.
+
+    dual_gap_ : float
+        With `tol`, the relative gap ``(objective_ - dual_objective_) / objective_``; NaN without.
+
+    n_iter_ : int
+        Number of epochs, or of calls of `partial_fit`.
+
+    n_kernel_evaluations_ : int
+        Kernel values computed in training, those for duality gaps left out.
+
+    n_gap_kernel_evaluations_ : int
+        Kernel values computed for duality gaps.
+
+    n_argmax_ : int
+        How often the best class of an example was determined.
+
+    n_operations_ : dict
+        Number of operations: "process_new", "process_old" and "optimize", and those of each that
+        made a step: "process_new_steps", ...
+
+    gamma_ : float
+        The value of `gamma` in use.
+
+    n_features_in_ : int
+        Number of features seen during fit.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during fit, if X has names that are all strings.
+
+    See Also
+    --------
+    LinearMulticlassSVC : Linear models, more losses, weights.
+
+    Notes
+    -----
+    There are no sample weights: a machine that keeps only the support patterns of a stream has no
+    use for the weights of the others.
+
+    Ctrl-C during training leaves the model as it is at that moment in the fitted attributes before
+    KeyboardInterrupt goes on to the caller.
+
+    References
+    ----------
+    A. Bordes, L. Bottou, P. Gallinari and J. Weston. Solving multiclass support vector machines
+    with LaRank. ICML 2007.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import LaRankClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = LaRankClassifier(random_state=0).fit(X, y)
+    >>> clf.predict(X[:2])
+    array([0, 0])
+    >>> clf.score(X, y) > 0.9
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "kernel": [StrOptions(set(KERNELS)), callable],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
+        "degree": [Interval(Real, 0.0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "n_epochs": [Interval(Integral, 1, None, closed="left"), None],
+        "tol": [Interval(Real, 0.0, None, closed="left"), StrOptions({"C"}), None],
+        "schedule": [StrOptions({"deterministic", "adaptive"})],
+        "operations": [tuple, list],
+        "tau": [Interval(Real, 0.0, None, closed="left")],
+        "kappa": [Interval(Real, 0.0, 1.0, closed="left")],
+        "eta": [Interval(Real, 0.0, 1 / 3, closed="left")],
+        "shuffle": ["boolean"],
+        "cache_size": [Interval(Real, 0.0, None, closed="neither")],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        *,
+        C=1.0,
+        kernel="rbf",
+        gamma="scale",
+        degree=3,
+        coef0=0.0,
+        n_epochs=None,
+        tol=None,
+        schedule="deterministic",
+        operations=("process_old", "optimize"),
+        tau=1e-4,
+        kappa=1e-4,
+        eta=0.05,
+        shuffle=True,
+        cache_size=200,
+        random_state=None,
+        n_jobs=None,
+        verbose=0,
+    ):
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_epochs = n_epochs
+        self.tol = tol
+        self.schedule = schedule
+        self.operations = operations
+        self.tau = tau
+        self.kappa = kappa
+        self.eta = eta
+        self.shuffle = shuffle
+        self.cache_size = cache_size
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # --- training ---
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any) -> LaRankClassifier:
+        """Train the model afresh.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data, or kernel values of all pairs. float32 and float64 are kept.
+        y : array-like of shape (n_samples,)
+            Labels of any type that can be sorted.
+
+        Returns
+        -------
+        LaRankClassifier
+            The fitted estimator.
+        """
+        X, y = self._validate_training_data(X, y, reset=True)
+        target = encode_target(y, C=1.0, sample_weight=np.ones(len(y)), class_weight=None)
+        random = check_random_state(self.random_state)
+        machine = self._new_machine(X, random)
+        labels = StreamLabels()
+        labels.add(target.classes)
+
+        arguments = {"X": X, "y": y}
+        most_epochs = self.n_epochs or (1 if self.tol is None else MOST_EPOCHS)
+        context = self._init_callback_context(max_subtasks=most_epochs)
+        context.call_on_fit_task_begin(estimator=self, **arguments)
+        reporter = PassReporter(context, self, arguments)
+        fit = OneFit(self, machine, X, target.codes, reporter)
+        try:
+            machine.learn(
+                X,
+                target.codes,
+                len(target.classes),
+                fit.orders(random, most_epochs),
+                after_epoch=fit.after_epoch,
+                tolerances=fit.tolerances,
+                keep_rows=most_epochs > 1,
+            )
+        except KeyboardInterrupt:
+            self._set_fitted_attributes(machine, labels, fit)
+            if not reporter.stopped:
+                raise
+        else:
+            self._set_fitted_attributes(machine, labels, fit)
+            self._warn_unless_converged(fit)
+        finally:
+            machine.clear_cache()  # a fitted model is not to hold cache_size megabytes
+        context.call_on_fit_task_end(estimator=self, **arguments, reconstruction_attributes={})
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> LaRankClassifier:
+        """Learn from more examples, in the order given.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data; other than for support patterns, nothing of it is kept.
+        y : array-like of shape (n_samples,)
+            Labels, among them new ones.
+        classes : array-like, default=None
+            Labels that are to count as known from now on. As long as a class has no examples, it
+            scores zero everywhere.
+
+        Returns
+        -------
+        LaRankClassifier
+            The estimator. Parameters that are changed after the first call have no effect until
+            the next `fit`.
+        """
+        if self._precomputed:
+            raise ValueError(
+                "partial_fit cannot be used with kernel='precomputed': kernel values of the new "
+                "examples with earlier ones are needed. Use fit, or a callable kernel."
+            )
+        go_on = hasattr(self, "_model")
+        X, y = self._validate_training_data(X, y, reset=not go_on)
+        labels = self._model.labels.copy() if go_on else StreamLabels()
+        if classes is not None:
+            labels.add(np.ravel(classes))
+        labels.add(y)
+        if go_on:
+            machine = self._model.machine
+        else:
+            machine = self._new_machine(X, check_random_state(self.random_state))
+        learned = go_on
+        try:
+            machine.learn(
+                _like_stored(X, machine),
+                labels.encode(y),
+                len(labels.by_code),
+                iter([np.arange(len(y))]),
+                after_epoch=lambda epoch: True,
+            )
+            learned = True
+        except KeyboardInterrupt:
+            learned = True
+            raise
+        finally:
+            if learned:  # also after an error: the examples before it count
+                self._set_fitted_attributes(machine, labels, None)
+        return self
+
+    def _validate_training_data(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray]:
+        self._check_operations()
+        check_sparse_structure(X)
+        precomputed = self._precomputed
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse=False if precomputed else "csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            reset=reset,
+        )
+        check_classification_targets(y)
+        if precomputed and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"With kernel='precomputed', X must be the square matrix of kernel values of all "
+                f"pairs of training examples, got shape {X.shape}."
+            )
+        return canonical(X), y
+
+    def _check_operations(self) -> None:
+        unknown = [name for name in self.operations if name not in OPERATIONS[1:]]
+        if unknown:
+            raise ValueError(
+                f"operations may name {' and '.join(map(repr, OPERATIONS[1:]))}, got {unknown}."
+            )
+
+    def _new_machine(self, X: Any, random: np.random.RandomState) -> LaRank:
+        self.gamma_ = resolve_gamma(self.gamma, X)
+        settings = Settings(
+            C=float(self.C),
+            tau=float(self.tau),
+            kappa=float(self.kappa),
+            eta=float(self.eta),
+            operations=tuple(self.operations),
+            measure_time=self.schedule == "adaptive",
+            cache_size=float(self.cache_size),
+        )
+        patterns: PatternStore
+        if self._precomputed:
+            patterns, cost = PrecomputedPatterns(), 1.0
+        else:
+            is_sparse = sparse.issparse(X)
+            patterns = VectorPatterns(self._kernel_function(), X.shape[1], X.dtype, is_sparse)
+            # roughly what a kernel value costs beside a gradient entry, as measured
+            cost = 8.0 + (X.nnz if is_sparse else X.size) / X.shape[0] / 4
+        return LaRank(settings, patterns, X.dtype, cost, random.randint(np.iinfo(np.int32).max))
+
+    def _set_fitted_attributes(
+        self, machine: LaRank, labels: StreamLabels, fit: OneFit | None
+    ) -> None:
+        self._model = OnlineModel(machine, labels)
+        self.classes_ = labels.by_code[labels.sorted_codes()]
+        counts = machine.counts()
+        self.n_argmax_ = counts.pop("arg_max")
+        self.n_operations_ = counts
+        self.n_kernel_evaluations_ = machine.patterns.n_evaluations
+        certificate = None if fit is None else fit.certificate
+        self.dual_objective_ = machine.dual if certificate is None else certificate.dual
+        self.objective_ = np.nan if certificate is None else certificate.primal
+        self.dual_gap_ = np.nan if certificate is None else certificate.gap
+        self.n_gap_kernel_evaluations_ = 0 if fit is None else fit.n_gap_evaluations
+        self.n_iter_ = getattr(self, "n_iter_", 0) + 1 if fit is None else fit.n_epochs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.non_deterministic = self.schedule == "adaptive"
+        return tags
+
+    # Computed when they are first asked for: on a stream of small batches, copies of all support
+    # patterns after every batch would cost more than learning does.
+    support_ = model_array("support")
+    support_vectors_ = model_array("vectors")
+    dual_coef_ = model_array("dual_coef")
+    n_support_ = model_array("n_support")
+
+    def _warn_unless_converged(self, fit: OneFit) -> None:
+        if self.tol is None or fit.converged:
+            return
+        assert fit.certificate is not None
+        warnings.warn(
+            f"{type(self).__name__} made {fit.n_epochs} epochs and stopped at a relative duality "
+            f"gap of {fit.certificate.gap:.2g} (tol={self.tol!r}). Increase n_epochs or tol, scale "
+            "the features, or use a smaller C.",
+            ConvergenceWarning,
+            stacklevel=4,  # the caller of fit, which scikit-learn wraps
+        )
+
+
+def _like_stored(X: Any, machine: LaRank) -> Any:
+    """Give the batch in the type and layout of the machine's first one."""
+    X = X.astype(machine.dtype, copy=False)
+    assert isinstance(machine.patterns, VectorPatterns)
+    if machine.patterns.is_sparse:
+        return X if sparse.issparse(X) else sparse.csr_array(X)
+    return X.toarray() if sparse.issparse(X) else X

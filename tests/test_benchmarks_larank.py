@@ -1,0 +1,66 @@
+"""The benchmarks of the LaRank paper: its data, and how the tables show them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from benchmarks.datasets import Dataset
+from benchmarks.papers import larank_data, larank_figures, larank_table2
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("POLYMARGIN_DATA", str(tmp_path))
+    return tmp_path
+
+
+def save(folder, name, train, test):
+    arrays = {"train_X": train, "test_X": test}
+    for part, X in (("train", train), ("test", test)):
+        arrays[f"{part}_y"] = np.arange(len(X), dtype=np.int32) % 3
+    np.savez(folder / f"{name}.npz", **arrays)
+
+
+def test_letter_has_raw_features_and_the_split_of_the_paper(folder):
+    raw = np.random.default_rng(0).integers(0, 16, (16_010, 2)).astype(np.int8)
+    save(folder, "letter", raw[:15_000], raw[15_000:])
+    data = larank_data.load("letter")
+    assert data.X_train.dtype == np.float32
+    np.testing.assert_array_equal(data.X_train, raw[:16_000])
+    np.testing.assert_array_equal(data.X_test, raw[16_000:])
+    assert (
+        len(data.y_train) == 16_000 and len(larank_data.load("letter", quick=True).y_train) == 1600
+    )
+
+
+def test_usps_has_pixels_from_zero(folder):
+    save(folder, "usps", np.array([[-1.0, 1.0], [0.0, 0.5]]), np.array([[1.0, -1.0]]))
+    np.testing.assert_array_equal(larank_data.load("usps").X_train, [[0, 1], [0.5, 0.75]])
+    np.testing.assert_array_equal(larank_data.load("usps*1.25").X_test, [[1.25, 0]])
+
+
+def test_the_paper_is_quoted_beside_full_data_only():
+    row = {"data": "usps", "method": "x1", "error": 4.3, "dual": 500.4, "kernels": 9.0, "epochs": 1}
+    assert "| 4.30 (4.25) | 500 (503) | 9.0 (9.4) |" in larank_table2.line(row | {"quick": False})
+    assert "(" not in larank_table2.line(row | {"quick": True})
+
+
+def test_the_averaged_perceptron_averages():
+    rng = np.random.default_rng(0)
+    y = np.arange(90, dtype=np.int32) % 3
+    X = (rng.standard_normal((90, 4)) + 4 * np.eye(3, 4)[y]).astype(np.float32)
+    perceptron = larank_figures.AveragedPerceptron(Dataset("made up", X, y, X, y), 0)
+    total = np.zeros((3, 90))
+    add = perceptron._add
+
+    def add_and_sum(i, right, wrong):
+        add(i, right, wrong)
+        for c, change in ((right, 1), (wrong, -1)):  # in every later sum, this one included
+            total[c, perceptron.slot[i]] += change * (90 - perceptron.t + 1)
+
+    perceptron._add = add_and_sum
+    perceptron.epoch()
+    average = perceptron.beta - perceptron.sums / (perceptron.t + 1)
+    np.testing.assert_allclose(average, total / 91, atol=1e-6)
+    assert perceptron.error() < 10

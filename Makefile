@@ -31,7 +31,7 @@ WHEEL = $$(ls $(WHEELS)/polymargin-*.whl)
 SANITIZER_RUNTIMES = $(foreach library,asan ubsan stdc++,$(shell $(CXX) -print-file-name=lib$(library).so))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench papers sanitize clean
+.PHONY: help demo test lint format bench bench-kernel papers sanitize clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1 /' | \
@@ -61,6 +61,9 @@ format: $(VENV)/.extra-dev ## rewrite the code in the project's style
 
 bench: $(VENV)/.extra-bench ## measure the speed beside LIBLINEAR (BENCH_ARGS="--quick")
 	$(BIN)/python -m benchmarks.speed $(BENCH_ARGS)
+
+bench-kernel: $(VENV)/.extra-bench ## measure kernel machines beside scikit-learn's SVC (BENCH_ARGS="--quick")
+	$(BIN)/python -m benchmarks.kernel_machines $(BENCH_ARGS)
 
 papers: $(VENV)/.extra-bench ## repeat experiments of the papers, about 40 minutes (PAPERS_ARGS="--quick")
 	@for name in $(PAPERS); do \

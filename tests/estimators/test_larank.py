@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -15,6 +16,8 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from polymargin import LaRankClassifier, LinearMulticlassSVC
+from polymargin.estimators._kernel_prediction import kernel_scores
+from polymargin.kernel_functions import KernelFunction
 from tests.estimators import make_problem, make_sparse_problem
 from tests.reference.kernel_problem import (
     dual_optimum,
@@ -324,6 +327,18 @@ def test_blocks_and_threads_do_not_change_scores(monkeypatch, dtype):
         scores = clf.set_params(n_jobs=n_jobs).decision_function(X)
         assert scores.dtype == dtype
         np.testing.assert_allclose(scores, K @ clf.dual_coef_.T, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 4])
+def test_predictions_need_no_matrix_of_all_kernel_values(n_jobs):
+    rng = np.random.default_rng(0)
+    X, support = rng.random((20_000, 3)), rng.random((3000, 3))
+    function = KernelFunction("rbf", gamma=1.0)
+    tracemalloc.start()
+    kernel_scores(function, X, support, rng.random((2, 3000)), n_jobs)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6 < 8 * X.shape[0] * len(support)
 
 
 def test_top_k_predictions_are_the_best_classes_in_order():

@@ -306,8 +306,8 @@ class LaRankClassifier(CallbackSupportMixin, KernelClassifierMixin, BaseEstimato
         y : array-like of shape (n_samples,)
             Labels, among them new ones.
         classes : array-like, default=None
-            Labels that are to count as known from now on. As long as a class has no examples, it
-            scores zero everywhere.
+            Labels that are to count as known from now on. A class without examples so far can
+            only be a wrong answer.
 
         Returns
         -------

@@ -8,7 +8,7 @@ PYTEST_WORKERS ?= 2
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 PAPERS_ARGS ?=
-PAPERS := blondel_table2 blondel_figures3_4 keerthi_figures1_4 walrus_figure2
+PAPERS := blondel_table2 blondel_figures3_4 keerthi_figures1_4 walrus_figure2 larank_table2 larank_figures
 
 ifeq ($(OS),Windows_NT)
 BIN_DIR := Scripts

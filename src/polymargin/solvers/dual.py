@@ -30,7 +30,7 @@ from polymargin.solvers.state import Pass, State, SweepTotals
 
 Progress = Callable[[dict[str, Any]], None]
 
-CHUNK = 2e8  # multiplications between two looks at the clock and at Ctrl-C
+CHUNK = {"rows": 2e8, "listed": 2e8, "blocked": 4e9}  # multiplications between looks at Ctrl-C
 FIRST_GUESS = 0.66  # of the certified gap to the gap seen in a sweep
 LONGEST_WAIT = 50  # passes between two certificates at most
 FEW_PASSES = 5
@@ -319,7 +319,7 @@ class _Run:
         pb, order = self.problem, visits.order
         mode = self.mode if visits.full else "listed"
         per_visit = (pb.X.nnz / max(1, pb.n_examples) if pb.is_sparse else pb.n_features) + 1
-        chunk = max(256, int(CHUNK / (per_visit * self.state.ld)))
+        chunk = max(256, int(CHUNK[mode] / (per_visit * self.state.ld)))
         total = SweepTotals(0.0, 0.0, 0.0, 0, 0)
         for first in range(0, len(order), chunk):
             total += self.state.sweep(order[first : first + chunk], mode, n_jobs=self.n_jobs)

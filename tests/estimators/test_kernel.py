@@ -235,6 +235,28 @@ def test_limits_warn():
         KernelMulticlassSVC(tol=0.0, solver=KernelSolver(time_limit=1e-6)).fit(X, y)
 
 
+def test_a_tolerance_beyond_the_precision_ends_with_a_warning():
+    X, y = make_problem(200)
+    clf = KernelMulticlassSVC(tol=1e-14, C=10, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="precision of its kernel values"):
+        clf.fit(X.astype(np.float32), y)
+    assert clf.dual_gap_ < 1e-4
+
+
+def test_a_set_of_one_is_a_set_of_one():
+    X, y = make_problem(60)
+    visited = []
+
+    def kernel(A, B):
+        visited.append((len(A), len(B)))
+        return gram(A, KERNELS[1], B)
+
+    solver = KernelSolver(working_set=1, shrinking=False)
+    KernelMulticlassSVC(kernel=kernel, solver=solver, tol=1e-2).fit(X, y)
+    assert max(rows for rows, _ in visited) == 1
+    assert {columns for _, columns in visited} == {1, 60}  # its own Gram matrix, and rows
+
+
 # --- bad input ------------------------------------------------------------------------------------
 
 

@@ -326,12 +326,16 @@ class KernelMulticlassSVC(CallbackSupportMixin, KernelClassifierMixin, BaseEstim
             self._warm_start_state = solution
 
     def _warn_unless_converged(self, solution: KernelSolution) -> None:
-        if solution.status not in ("max_iter", "time_limit"):
+        if solution.status not in ("max_iter", "time_limit", "stalled"):
             return
+        reason = {"stalled": "the precision of its kernel values"}.get(
+            solution.status, f"its {solution.status}"
+        )
         warnings.warn(
-            f"{type(self).__name__} stopped at its {solution.status} after {solution.n_iter} "
+            f"{type(self).__name__} stopped at {reason} after {solution.n_iter} "
             f"working sets, at a relative duality gap of {solution.gap:.2g} (tol={self.tol:g}): "
-            f"{_distance_to_optimum(solution.gap)}. Increase max_iter or tol, or use a smaller C.",
+            f"{_distance_to_optimum(solution.gap)}. Increase max_iter or tol, use a smaller C, or "
+            "float64.",
             ConvergenceWarning,
             stacklevel=4,  # the caller of fit, which scikit-learn wraps
         )

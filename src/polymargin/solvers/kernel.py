@@ -33,6 +33,7 @@ NEW_EXAMPLES = 512  # per round
 BLOCK_BYTES = 32 * 2**20  # of kernel rows at a time
 GRAM_SHARE = 0.5  # of the cache, for the working set's own Gram matrix
 ENOUGH = 0.4  # of the tolerance: a working set need not be solved beyond it
+STALL_ROUNDS = 100
 IDLE_ROUNDS = 3  # an example is left out after so many rounds without a share of the gap,
 WORTH_SHRINKING = 0.7  # when what stays is at most this part of the columns
 
@@ -229,6 +230,7 @@ class _Run:
         self.loss = np.empty(len(active))
         self.share = np.empty(len(active))
         self.idle = np.zeros(len(active), np.int32)
+        self.lowest = (self.n_iter, np.inf)  # the lowest gap, and when it was found
 
     def _shrink(self) -> None:
         stay = self.idle < IDLE_ROUNDS
@@ -301,7 +303,7 @@ class _Run:
                     break
                 self._wake()
                 continue
-            if self.n_iter >= max_iter or self._out_of_time():
+            if self.n_iter >= max_iter or self._out_of_time() or self._stalled():
                 break
             self._round()
             if progress is not None:
@@ -309,9 +311,17 @@ class _Run:
             if self.settings.shrinking:
                 self._shrink()
 
+    def _stalled(self) -> bool:
+        """Whether the gap has stood still for long: rounding allows no smaller one."""
+        since, lowest = self.lowest
+        if self.gap < 0.99 * lowest:
+            self.lowest = (self.n_iter, self.gap)
+        elif self.n_iter - since > max(STALL_ROUNDS, 50 * len(self.active) // self._largest_set()):
+            self.status = "stalled"
+        return self.status == "stalled"
+
     def _round(self) -> None:
-        budget = self.cache_bytes * GRAM_SHARE / self.kernel.dtype.itemsize
-        most = max(16, int(np.sqrt(budget)))
+        most = self._largest_set()
         self.gram.change_to(self.active[self._choose(most)], most)
         chosen = self.gram.members
         positions = np.searchsorted(self.active, chosen)
@@ -340,12 +350,18 @@ class _Run:
         self._measure()
         self._report()
 
+    def _largest_set(self) -> int:
+        """How many examples a working set may have."""
+        if self.settings.working_set != "auto":
+            return int(self.settings.working_set)
+        budget = self.cache_bytes * GRAM_SHARE / self.kernel.dtype.itemsize
+        return max(16, int(np.sqrt(budget)))
+
     def _choose(self, most: int) -> NDArray[np.int64]:
         """Positions of the working set, ``most`` of them at most; ties at random."""
         key = self.share * (1.0 + 1e-3 * self.rng.random(len(self.share)))
-        size = self.settings.working_set
-        if size != "auto":
-            return _largest(key, np.flatnonzero(key > 0), min(int(size), most))
+        if self.settings.working_set != "auto":
+            return _largest(key, np.flatnonzero(key > 0), most)
         counts = np.empty(self.problem.kernel.n, np.int64)
         self.blocks.dual_counts(counts)
         support = counts[self.active] > 0

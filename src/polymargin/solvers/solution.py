@@ -26,7 +26,8 @@ class DualSolution:
     history : dict of str to ndarray
         One entry per certificate: pass, time, primal, dual, gap, n_awake.
     status : str
-        ``"converged"``, ``"max_iter"``, ``"time_limit"``, ``"interrupted"`` or ``"uncertified"``.
+        ``"converged"``, ``"max_iter"``, ``"time_limit"``, ``"interrupted"``, ``"uncertified"``,
+        or ``"stalled"`` where rounding allows no smaller gap (kernel machines).
     block : csr_array of shape (n, n_classes)
         The dual ``p >= 0`` (over the wrong classes; one-vs-rest: over all).
     c, y, loss : the parts of the problem that a warm start needs.

@@ -31,7 +31,7 @@ from polymargin.solvers.state import Pass, State, SweepTotals
 Progress = Callable[[dict[str, Any]], None]
 
 CHUNK = {"rows": 2e8, "listed": 2e8, "blocked": 4e9}  # multiplications between looks at Ctrl-C
-FIRST_GUESS = 0.66  # of the certified gap to the gap seen in a sweep
+FIRST_GUESS = {True: 0.66, False: 0.7}  # of the gap to what a full, a short sweep sees of it
 LONGEST_WAIT = 50  # passes between two certificates at most
 FEW_PASSES = 5
 L2_BYTES = 400_000
@@ -236,7 +236,7 @@ class _Run:
         self.status = "max_iter" if settings.certify else "uncertified"
         self.n_iter = 0
         self.dual_sum = 0.0
-        self.guess = FIRST_GUESS
+        self.guess = dict(FIRST_GUESS)
         self.last_certified = 0
         self.v: float | None = None  # ||V||^2 after pass v_pass
         self.v_pass = -1
@@ -302,10 +302,10 @@ class _Run:
             self.plan.after(visits, seen)
             self.n_iter += 1
             n_awake = len(visits.order)
-            if visits.full:
-                relative = self._outer_step(seen)
-                if self.settings.certify and self._worth_certifying(relative):
-                    self._certify(relative, n_awake)
+            if visits.full or self.settings.schedule == "auto":
+                relative = self._outer_step(seen, visits.full)
+                if self.settings.certify and self._worth_certifying(relative, visits.full):
+                    self._certify(relative, visits)
             elif self.outer is not None:
                 self.outer.step()
             if progress is not None:
@@ -313,7 +313,7 @@ class _Run:
             if self.status == "converged" or self._out_of_time():
                 break
         if self.settings.certify and self.last_certified < self.n_iter:
-            self._certify(float("nan"), 0)
+            self._certify(float("nan"), None)
 
     def _sweep(self, visits: Pass) -> SweepTotals:
         pb, order = self.problem, visits.order
@@ -328,7 +328,7 @@ class _Run:
         self.dual_sum += total.dual
         return total
 
-    def _outer_step(self, seen: SweepTotals) -> float:
+    def _outer_step(self, seen: SweepTotals, full: bool) -> float:
         """The estimated relative gap after a pass; extrapolates."""
         gap = seen.gap
         if self.outer is None:
@@ -338,24 +338,26 @@ class _Run:
             gap += 0.5 * distance
         self.v, self.v_pass = v, self.n_iter
         dual = self.dual_sum - 0.5 * v + self.problem.constant_loss
-        if self.outer is not None:
+        if self.outer is not None and full:
             self.outer.control(dual, gap)
         primal = dual + gap
         return gap / primal if primal > 0 else float("inf")
 
-    def _worth_certifying(self, relative: float) -> bool:
+    def _worth_certifying(self, relative: float, full: bool) -> bool:
         waited = self.n_iter - self.last_certified
-        return self.guess * relative <= self.tol or waited >= LONGEST_WAIT
+        return self.guess[full] * relative <= self.tol or (full and waited >= LONGEST_WAIT)
 
-    def _certify(self, relative: float, n_awake: int) -> None:
+    def _certify(self, relative: float, visits: Pass | None) -> None:
         point = self.state.W if self.outer is None else self.outer.primal_point
         known = self.v if self.n_iter == self.v_pass else None
         found = certify(self.state, None if self.outer is None else point, known, self.n_jobs)
         self.dual_sum = self.state.dual_sum()
         self.last_certified = self.n_iter
-        if relative > 0:
-            self.guess = min(1.0, found.gap / relative)
+        if relative > 0 and visits is not None:
+            most = 1.0 if visits.full else 2.0  # a short pass does not see all of the gap
+            self.guess[visits.full] = min(most, found.gap / relative)
         self.plan.wake()
+        n_awake = 0 if visits is None else len(visits.order)
         row = (self.n_iter, self._elapsed(), found.primal, found.dual, found.gap, n_awake)
         for name, value in zip(self.history, row, strict=True):
             self.history[name].append(value)
@@ -404,7 +406,7 @@ class _Run:
     def solution(self) -> Solution:
         """The best certified model; without certificates, the last one."""
         if self.best is None and self.settings.certify:
-            self._certify(float("nan"), 0)
+            self._certify(float("nan"), None)
         if self.best is not None:
             weights, block = self.best.weights, self.best.block
             found = self.best.certificate

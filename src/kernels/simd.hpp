@@ -16,11 +16,13 @@
 
 #if defined(__GNUC__) || defined(__clang__)
 #define PM_INLINE inline __attribute__((always_inline))
+#define PM_NOINLINE __attribute__((noinline))
 #define PM_PREFETCH(p) __builtin_prefetch(p)
 #define PM_UNROLL _Pragma("GCC unroll 16")
 #define PM_RESTRICT __restrict__
 #else
 #define PM_INLINE __forceinline
+#define PM_NOINLINE __declspec(noinline)
 #define PM_PREFETCH(p) ((void)(p))
 #define PM_UNROLL
 #define PM_RESTRICT __restrict

@@ -45,8 +45,8 @@ double box_violation(T* h, int padded, double c, const DualEntry<T>* old, int co
 }
 
 template <class Loss, class T, class At>
-double violation(T* h, int padded, double c, double sigma, const DualEntry<T>* old, int count,
-                 At at) {
+PM_NOINLINE double violation(T* h, int padded, double c, double sigma, const DualEntry<T>* old,
+                             int count, At at) {
     if constexpr (std::is_same_v<Loss, CrammerSinger>)
         return simplex_violation(h, padded, c, sigma, old, count, at);
     else

@@ -85,6 +85,17 @@ PM_INLINE void margins_from_scores(T* s, int n_classes, int padded, int y) {
     for (int j = n_classes; j < padded; ++j) s[j] = -kInfinity<T>;
 }
 
+// The restricted problem by another method than the loss's own; out of the way of the fast path.
+template <class T, class At>
+PM_NOINLINE void solve_by_method(VisitScratch<T>& w, int padded, Examples<T>& ex, std::int64_t i,
+                                 const DualEntry<T>* old, int count, At at) {
+    for (int e = 0; e < count; ++e) w.start[at(e)] = old[e].p;
+    ex.threshold[i] = ex.method(
+        {w.b.data(), w.start.data(), padded, ex.c[i], ex.top_k, ex.method_tol, ex.threshold[i]},
+        w.block, w.method);
+    for (int e = 0; e < count; ++e) w.start[at(e)] = T(0);
+}
+
 // Gap and restricted problem of a block whose margins are in w.s and whose old values
 // old[0..count) sit at positions at(e). The answer is left in w.block.
 template <class Loss, class T, class At>
@@ -111,15 +122,10 @@ PM_INLINE void solve_block(VisitScratch<T>& w, int padded, Examples<T>& ex, std:
     for (int j = 0; j < padded; j += kLanes<T>)
         V::fma(V::load(w.s.data() + j), inverse, shift).store(w.b.data() + j);
     for (int e = 0; e < count; ++e) w.b[at(e)] += old[e].p;
-    if (ex.method == nullptr) {
+    if (ex.method == nullptr)
         ex.threshold[i] = Loss::solve(w.b.data(), padded, c, ex.top_k, ex.threshold[i], w.block);
-    } else {
-        for (int e = 0; e < count; ++e) w.start[at(e)] = old[e].p;
-        ex.threshold[i] = ex.method(
-            {w.b.data(), w.start.data(), padded, c, ex.top_k, ex.method_tol, ex.threshold[i]},
-            w.block, w.method);
-        for (int e = 0; e < count; ++e) w.start[at(e)] = T(0);
-    }
+    else
+        solve_by_method(w, padded, ex, i, old, count, at);
 }
 
 // Full visit: w.s holds the scores of all classes. True when the row moved: then w.classes and

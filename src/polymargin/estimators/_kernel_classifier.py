@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from polymargin.estimators._kernel_prediction import kernel_scores
 from polymargin.estimators._sparse import canonical_csr, check_sparse_structure
+from polymargin.estimators._top_k import best_labels
 from polymargin.kernel_functions import Kernel, KernelFunction
 
 
@@ -104,13 +104,7 @@ class KernelClassifierMixin(ClassifierMixin):
         ndarray of shape (n_samples, k)
             Labels, best first; those of equal score in the order of `classes_`.
         """
-        scores = self.decision_function(X)
-        n_classes = len(self.classes_)
-        if not isinstance(k, Integral) or not 1 <= k <= n_classes:
-            raise ValueError(f"k must be an integer from 1 to n_classes = {n_classes}, got {k!r}.")
-        if scores.ndim == 1:
-            scores = np.column_stack([-scores, scores])
-        return self.classes_[np.argsort(-scores, axis=1, kind="stable")[:, :k]]
+        return best_labels(self.decision_function(X), self.classes_, k)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

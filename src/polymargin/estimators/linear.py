@@ -21,6 +21,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from polymargin.estimators._progress import PassReporter
 from polymargin.estimators._sparse import canonical_csr, check_sparse_structure
 from polymargin.estimators._target import EncodedTarget, encode_target
+from polymargin.estimators._top_k import best_labels
 from polymargin.losses import LOSSES, Loss, get_loss
 from polymargin.problem import Problem
 from polymargin.solvers import DualSolver, Solution
@@ -285,14 +286,7 @@ class LinearMulticlassSVC(
         ndarray of shape (n_samples, k)
             Labels, best first; those of equal score in the order of `classes_`.
         """
-        scores = self.decision_function(X)
-        n_classes = len(self.classes_)
-        if not isinstance(k, Integral) or not 1 <= k <= n_classes:
-            raise ValueError(f"k must be an integer from 1 to n_classes = {n_classes}, got {k!r}.")
-        if scores.ndim == 1:
-            scores = np.column_stack([-scores, scores])
-        best_first = np.argsort(-scores, axis=1, kind="stable")
-        return self.classes_[best_first[:, :k]]
+        return best_labels(self.decision_function(X), self.classes_, k)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -68,6 +68,8 @@ class Rows:
 
     def __init__(self, X: Any, y: np.ndarray, seed: int = 0) -> None:
         self.X = as_csr(X)
+        # one type of index, so that every loop is compiled once
+        self._parts = (self.X.data, *(a.astype(np.int64) for a in (self.X.indices, self.X.indptr)))
         self.y = np.asarray(y, np.int64)
         self.n_classes = int(self.y.max()) + 1
         self.squares = np.asarray(self.X.multiply(self.X).sum(axis=1)).ravel()
@@ -76,7 +78,7 @@ class Rows:
     @property
     def parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Values, column indices, row starts."""
-        return self.X.data, self.X.indices, self.X.indptr
+        return self._parts
 
     def order(self) -> np.ndarray:
         """All rows that are not empty, shuffled."""

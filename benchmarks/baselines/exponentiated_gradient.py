@@ -50,7 +50,7 @@ class ExponentiatedGradient:
     """The method as an object: ``epoch()``, ``coef``, ``dual()``."""
 
     def __init__(
-        self, X: Any, y: np.ndarray, C: float = 1.0, start: float = 0.99, seed: int = 0
+        self, X: Any, y: np.ndarray, C: float = 1.0, start: float = 0.9, seed: int = 0
     ) -> None:
         self.rows, self.C = Rows(X, y, seed), C
         n, k = self.rows.X.shape[0], self.rows.n_classes

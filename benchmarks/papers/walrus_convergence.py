@@ -4,7 +4,7 @@
 
 The theorem: with ``g`` the dual objective after a pass, ``g - g*`` shrinks by at least a fixed
 factor per pass. Seen here as follows: the Walrus method in plain passes, every pass's difference to
-an optimum that is certified to 1e-10 or better, as long as it is a hundred times the certificate's
+an optimum that is certified to 1e-8 or better, as long as it is a hundred times the certificate's
 gap; a straight line through log(g - g*) against passes over the later half of them, its R^2 and its
 factor per pass, and the largest factor of any single pass.
 """
@@ -29,7 +29,8 @@ PROBLEMS = (
     ("letter", 1.0), ("news20", 1.0), ("rcv1_multiclass_sub", 1.0), ("clinc150", 1.0),
 )  # fmt: skip
 QUICK = (("dna", 2.0**-4), ("satimage", 2.0**-4), ("news20", 1.0), ("rcv1_multiclass_sub", 1.0))
-LIMITS = {True: 5.0, False: 20.0}  # CPU seconds of the passes; the optimum gets four times that
+LIMITS = {True: 5.0, False: 20.0}  # CPU seconds of the passes
+PASSES = 20_000  # for the optimum
 STRAIGHT = 0.95  # R^2 that counts as a straight line
 LOOSEST = 1e-8  # relative gap of an optimum that can still be used
 
@@ -37,9 +38,7 @@ LOOSEST = 1e-8  # relative gap of an optimum that can still be used
 def measure(data: datasets.Dataset, C: float, seconds: float) -> dict[str, Any]:
     """The dual after every pass, and the optimum with its gap."""
     problem = make_problem(data.X_train, data.y_train, "weston_watkins", C)
-    best = DualSolver(acceleration=False, time_limit=4 * seconds).solve(
-        problem, tol=1e-11, max_iter=1_000_000, random_state=0
-    )
+    best = DualSolver(acceleration=False).solve(problem, tol=1e-10, max_iter=PASSES, random_state=0)
     floor = 100 * best.gap * best.primal
     found = trace(
         DualSolver(restricted="walrus", shrinking=False, acceleration=False, certify=False),
@@ -96,7 +95,9 @@ def make_claims(fits: dict[str, dict[str, float]]) -> list[Claim]:
     ]
 
 
-def report(fits: dict[str, dict[str, float]], cells: dict[str, dict[str, Any]]) -> str:
+def report(
+    fits: dict[str, dict[str, float]], cells: dict[str, dict[str, Any]], left_out: list[str]
+) -> str:
     rows = [
         [key, f["passes"], f"{f['last']:.1e}", f"{cells[key]['gap']:.1e}", f"{f['factor']:.4f}",
          f"{f['r2']:.4f}", f"{f['worst_pass']:.4f}"]
@@ -104,8 +105,11 @@ def report(fits: dict[str, dict[str, float]], cells: dict[str, dict[str, Any]]) 
     ]  # fmt: skip
     header = ["problem", "passes", "last difference", "optimum certified to", "factor per pass"]
     header += ["R^2", "worst pass"]
-    return "# Linear convergence of the dual, Weston-Watkins\n\n" + common.markdown_table(
-        header, rows
+    text = "# Linear convergence of the dual, Weston-Watkins\n\n"
+    text += common.markdown_table(header, rows)
+    return (
+        text
+        + f"\nLeft out, the optimum is not known well enough: {', '.join(left_out) or 'none'}.\n"
     )
 
 
@@ -123,16 +127,21 @@ def draw(cells: dict[str, dict[str, Any]]) -> Figure:
 def experiment(study: Study) -> None:
     cells: dict[str, dict[str, Any]] = {}
     fits: dict[str, dict[str, float]] = {}
+    left_out = []
     limit = LIMITS[study.quick]
     for name, C in QUICK if study.quick else PROBLEMS:
         key = f"{name}, C = {C:g}"
         cell = study.cell(
-            f"{key} {limit:g} s", lambda n=name, C=C: measure(datasets.load(n), C, limit)
+            f"{key} {limit:g} s to 1e-10", lambda n=name, C=C: measure(datasets.load(n), C, limit)
         )
-        if cell is not None and cell["gap"] <= LOOSEST and len(differences(cell)) >= 6:
+        if cell is None:
+            continue
+        if cell["gap"] <= LOOSEST and len(differences(cell)) >= 6:
             cells[key], fits[key] = cell, fit(differences(cell))
+        else:
+            left_out.append(key)
     content = {"fits": fits, "cells": cells}
-    study.write(report(fits, cells), content, make_claims(fits), draw(cells))
+    study.write(report(fits, cells, left_out), content, make_claims(fits), draw(cells))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
+os.environ.setdefault("NUMBA_DISABLE_JIT", "1")  # compiling takes longer than tiny data do
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,6 +19,7 @@ from benchmarks.baselines.exponentiated_gradient import ExponentiatedGradient
 from benchmarks.baselines.mira import Mira
 from benchmarks.baselines.n_slack import NSlack
 from benchmarks.baselines.one_slack import OneSlack
+from benchmarks.baselines.top_push import TopPush, project_balanced
 from benchmarks.objective import crammer_singer_primal
 from benchmarks.passes import make_problem
 from polymargin import DualSolver, get_loss
@@ -151,3 +156,29 @@ def test_box_cqp(n):
         np.testing.assert_allclose(
             box_cqp(np.eye(n) + 1, v, 0.7), solve_weston_watkins(v, 0.7), atol=1e-9
         )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_balanced_projection(seed):
+    rng = np.random.default_rng(seed)
+    V, positive = rng.standard_normal((12, 3)), rng.random((12, 3)) < 0.4
+    positive[:2] = [[True], [False]]
+    P = project_balanced(V, positive)
+    sums = [np.where(which, P, 0).sum(axis=0) for which in (positive, ~positive)]
+    np.testing.assert_allclose(*sums, atol=1e-9)
+    assert (P >= 0).all()
+    for _ in range(50):  # no feasible point is closer: (v - p).(q - p) <= 0
+        Q = rng.random(V.shape)
+        Q = np.where(positive, Q / np.where(positive, Q, 0).sum(axis=0), Q)
+        Q = np.where(positive, Q, Q / np.where(positive, 0, Q).sum(axis=0))
+        assert (((V - P) * (Q - P)).sum(axis=0) <= 1e-8).all()
+
+
+def test_top_push_closes_its_duality_gap(data):
+    method = TopPush(*data, regularization=0.1)
+    for _ in range(600):
+        method.epoch()
+        primal, dual = method.objectives()
+        assert (dual <= primal + 1e-9).all()
+    assert ((primal - dual) / primal).max() < 2e-2
+    assert method.coef.shape == (4, data[0].shape[1])

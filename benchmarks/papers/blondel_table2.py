@@ -114,12 +114,22 @@ def report(scores: Measured, seconds: Measured) -> tuple[str, list[dict[str, Any
                     n,
                     f"{np.mean(values):.2f} ± {np.std(values, ddof=1):.2f}",
                     f"{theirs[0]:.2f} ± {theirs[1]:.2f}" if theirs else None,
+                    f"{np.mean(values) - theirs[0]:+.2f}" if theirs else None,
                     f"{np.mean(seconds[label][n]):.3f}",
                     f"{np.mean(seconds[label][n]) / base:.2f}",
                     f"{theirs[2] / paper[0][2]:.2f}" if theirs and paper else None,
                 ]
             )
-    header = ["method", "passes", "accuracy %", "paper %", "CPU s", "time / Sort", "paper's ratio"]
+    header = [
+        "method",
+        "passes",
+        "accuracy %",
+        "paper %",
+        "difference",
+        "CPU s",
+        "time / Sort",
+        "paper's ratio",
+    ]
     text = f"# Table II, news20, {len(values)} splits\n\n" + common.markdown_table(header, rows)
     records = [record for n in passes for record in tests(scores, n)]
     shown = [

@@ -11,8 +11,7 @@ PAPERS_ARGS ?=
 PAPERS := blondel_table1 blondel_table2 blondel_figure1 blondel_figure2 blondel_figures3_4 \
 	keerthi_figures1_4 keerthi_figures2_3 keerthi_figure5 \
 	walrus_table1 walrus_figure1 walrus_figure2 walrus_convergence walrus_table7 walrus_tables8_9 \
-	lapin_projection lapin_table1
-PAPERS_WHOLE := larank_table2 larank_figures  # these do not resume in the middle
+	lapin_projection lapin_table1 larank_scale larank_table2 larank_figures
 
 ifeq ($(OS),Windows_NT)
 BIN_DIR := Scripts
@@ -72,15 +71,11 @@ bench-kernel: $(VENV)/.extra-bench ## measure kernel machines beside scikit-lear
 papers: $(VENV)/.extra-bench ## repeat reduced experiments of the papers within an hour; resumes (PAPERS_ARGS="--fresh")
 	@for name in $(PAPERS); do \
 		echo "==> $$name"; $(BIN)/python -m benchmarks.papers.$$name --quick $(PAPERS_ARGS) || exit 1; done
-	@for name in $(PAPERS_WHOLE); do \
-		echo "==> $$name"; $(BIN)/python -m benchmarks.papers.$$name --quick || exit 1; done
 	$(BIN)/python -m benchmarks.papers.page
 
 papers-full: $(VENV)/.extra-bench ## repeat the experiments of the papers as a whole; hours, resumes
 	@for name in $(PAPERS); do \
 		echo "==> $$name"; $(BIN)/python -m benchmarks.papers.$$name $(PAPERS_ARGS) || exit 1; done
-	@for name in $(PAPERS_WHOLE); do \
-		echo "==> $$name"; $(BIN)/python -m benchmarks.papers.$$name || exit 1; done
 	$(BIN)/python -m benchmarks.papers.page
 
 sanitize: $(SANITIZE_VENV)/.package ## run the kernel tests under the address and undefined-behaviour sanitizers

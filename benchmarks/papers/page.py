@@ -35,6 +35,9 @@ SECTIONS = {
     "walrus_tables8_9": "General-purpose QP solvers (Wang and Scott 2021, tables 8 and 9)",
     "lapin_table1": "Top-k accuracy (Lapin et al. 2015, table 1 in spirit)",
     "lapin_projection": "The top-k projection (Lapin et al. 2015, supplement)",
+    "larank_scale": "The scale of mnist's pixels (for Bordes et al. 2007, table 1)",
+    "larank_table2": "LaRank and batch solvers (Bordes et al. 2007, tables 2 and 3)",
+    "larank_figures": "Error against kernel evaluations (Bordes et al. 2007, figures 1 and 2)",
 }
 
 

@@ -44,7 +44,9 @@ def test_usps_has_pixels_from_zero(folder):
 
 def test_the_paper_is_quoted_beside_full_data_only():
     row = {"data": "usps", "method": "x1", "error": 4.3, "dual": 500.4, "kernels": 9.0, "epochs": 1}
-    assert "| 4.30 (4.25) | 500 (503) |  | 9.0 (9.4) |" in larank_table2.line(row | {"quick": False})
+    assert "| 4.30 (4.25) | 500 (503) |  | 9.0 (9.4) |" in larank_table2.line(
+        row | {"quick": False}
+    )
     assert "(" not in larank_table2.line(row | {"quick": True})
 
 
@@ -82,7 +84,9 @@ def test_the_tables_and_figures_run_on_small_data(tmp_path, monkeypatch):
     monkeypatch.setattr(larank_table2, "DATA", ("usps", "mnist"))
     assert larank_table2.main(["--quick", "--output", str(tmp_path)]) == 0
     content = json.loads((tmp_path / "larank_table2.json").read_text())
-    assert len(content["rows"]) == 2 * len(larank_table2.METHODS) and len(content["claims"]) == 4
+    assert (
+        len(content["rows"]) == 2 * len(larank_table2.METHODS) - 2 and len(content["claims"]) == 4
+    )
     by = {(row["data"], row["method"]): row for row in content["rows"]}
     for name, C in (("usps", 10), ("mnist", 1000)):
         for method in ("gap", "batch", "MCSVM"):  # they solve the same problem

@@ -2,6 +2,7 @@
 
 from polymargin import projections
 from polymargin._kernels import instruction_set
+from polymargin.displays import ConfusedPairsDisplay, ConvergenceDisplay
 from polymargin.estimators import KernelMulticlassSVC, LaRankClassifier, LinearMulticlassSVC
 from polymargin.losses import LOSSES, Loss, get_loss
 from polymargin.problem import Problem
@@ -11,6 +12,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "LOSSES",
+    "ConfusedPairsDisplay",
+    "ConvergenceDisplay",
     "DualSolver",
     "KernelMulticlassSVC",
     "KernelSolver",

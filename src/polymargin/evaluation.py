@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,24 @@ BLOCK = 2**23  # scores held at a time
 UNSEEN = -1  # rank of an example whose label the model does not know
 
 
-class ConfusedPair(NamedTuple):
-    """Examples of one class that were taken for another."""
+@dataclass(frozen=True)
+class ConfusedPair:
+    """Examples of one class that were taken for another.
+
+    Attributes
+    ----------
+    true, predicted : label
+        The two classes.
+    count : int
+        Number of examples.
+    share : float
+        Their part of the true class's examples.
+    """
 
     true: Any
     predicted: Any
     count: int
     share: float
-    """The part of the true class's examples."""
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ def test_pairs_are_drawn_most_confused_first():
     y = ["cat", "cat", "cat", "dog", "dog", "$5"]
     predicted = ["dog", "dog", "cat", "cat", "dog", "cat"]
     display = ConfusedPairsDisplay.from_predictions(y, predicted)
-    assert [tuple(pair)[:3] for pair in display.pairs] == [
+    assert [(pair.true, pair.predicted, pair.count) for pair in display.pairs] == [
         ("cat", "dog", 2),
         ("$5", "cat", 1),
         ("dog", "cat", 1),

@@ -36,7 +36,8 @@ class ConfusedPairsDisplay:
     Examples
     --------
     >>> from polymargin import ConfusedPairsDisplay
-    >>> display = ConfusedPairsDisplay.from_predictions(["cat", "cat", "dog"], ["dog", "cat", "dog"])
+    >>> y, predicted = ["cat", "cat", "dog"], ["dog", "cat", "dog"]
+    >>> display = ConfusedPairsDisplay.from_predictions(y, predicted)
     >>> display.pairs
     [ConfusedPair(true='cat', predicted='dog', count=1, share=0.5)]
     """
@@ -132,9 +133,7 @@ class ConfusedPairsDisplay:
             Itself.
         """
         height = 1.2 + 0.3 * max(1, len(self.pairs))
-        self.ax_ = new_axes(
-            type(self).__name__, ax, figsize=(7, height), layout="constrained"
-        )
+        self.ax_ = new_axes(type(self).__name__, ax, figsize=(7, height), layout="constrained")
         self.figure_ = self.ax_.figure
         places = range(len(self.pairs))
         self.bars_ = self.ax_.barh(places, [pair.count for pair in self.pairs], **kwargs)

@@ -129,7 +129,7 @@ def _listed(values: Any) -> list[float | None]:
 
 
 def confusion_cells(found: Evaluation) -> dict[str, Any]:
-    """The nonzero cells of the confusion matrix, and an order that puts confused labels together."""
+    """The nonzero cells of the confusion matrix, and an order with confused labels together."""
     counts = found.confusion.tocoo()
     keep = np.arange(counts.nnz)
     if counts.nnz > MOST_CELLS:

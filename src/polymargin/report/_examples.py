@@ -76,7 +76,11 @@ def mistakes(
 
 
 def _explanations(
-    classifier: Any, found: Evaluation, features: Any, names: NDArray | None, where: NDArray[np.intp]
+    classifier: Any,
+    found: Evaluation,
+    features: Any,
+    names: NDArray | None,
+    where: NDArray[np.intp],
 ) -> list[list[tuple[str, float]]]:
     weights = class_weights(classifier)
     if names is None or weights is None or features is None:

@@ -30,7 +30,9 @@ from polymargin.report._features import split_pipeline
 MOST_PAIRS = 100
 
 
-def write_report(path: str | os.PathLike[str], model: Any, X: Any = None, y: Any = None, **options: Any) -> None:
+def write_report(
+    path: str | os.PathLike[str], model: Any, X: Any = None, y: Any = None, **options: Any
+) -> None:
     """Write a report on a fitted model to an HTML file, which replaces an older one at once.
 
     Parameters
@@ -126,9 +128,10 @@ def render_report(
     if found is not None:
         wrong = mistakes(classifier, found, features, text, names, n_examples)
     labels = [str(label) for label in (classifier.classes_ if found is None else found.labels)]
+    training = content.training_curves(classifier, trace)
     payload = {
         "labels": labels,
-        "training": content.training_curves(classifier, trace),
+        "training": training,
         "confusion": None if found is None else content.confusion_cells(found),
         "topK": None if found is None else content.top_k_points(found),
         "features": content.feature_lists(classifier, names, n_features),
@@ -137,7 +140,7 @@ def render_report(
     sections = [
         _tiles(classifier, found),
         _section("data", "Data and settings", _data_and_settings(model, classifier, found, data)),
-        _section("certificate", "Certificate", _certificate(classifier, payload["training"])),
+        _section("certificate", "Certificate", _certificate(classifier, training)),
     ]
     if found is not None:
         sections += [
@@ -193,6 +196,11 @@ def _assemble(title: str, sections: list[str], payload: Any) -> str:
     )
 
 
+def _label(label: Any) -> str:
+    """A label that may be broken after an underscore."""
+    return escape(str(label)).replace("_", "_<wbr>")
+
+
 def _section(name: str, heading: str, body: str) -> str:
     return f'<section id="{name}"><h2>{heading}</h2>{body}</section>'
 
@@ -200,7 +208,9 @@ def _section(name: str, heading: str, body: str) -> str:
 def _tiles(classifier: Any, found: Evaluation | None) -> str:
     tiles: list[tuple[str, str, str]] = []
     if found is not None:
-        tiles.append((content.percent(found.accuracy), "accuracy", f"{found.n_examples:,} examples"))
+        tiles.append(
+            (content.percent(found.accuracy), "accuracy", f"{found.n_examples:,} examples")
+        )
         if found.n_classes > 2:
             k = 5 if found.n_classes > 5 else 2
             tiles.append((content.percent(found.top_k_accuracy(k)), f"top-{k} accuracy", ""))
@@ -220,7 +230,9 @@ def _tiles(classifier: Any, found: Evaluation | None) -> str:
 
 
 def _pairs_table(rows: Iterable[tuple[str, str]]) -> str:
-    body = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows)
+    body = "".join(
+        f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows
+    )
     return f'<table class="facts"><tbody>{body}</tbody></table>'
 
 
@@ -268,19 +280,18 @@ def _confusion(found: Evaluation) -> str:
     longest = pairs[0].count
     body = "".join(
         f'<tr data-true="{codes[pair.true]}" data-predicted="{codes[pair.predicted]}" tabindex="0">'
-        f"<td>{escape(str(pair.true))}</td><td>{escape(str(pair.predicted))}</td>"
+        f"<td>{_label(pair.true)}</td><td>{_label(pair.predicted)}</td>"
         f'<td class="n" data-value="{pair.count}"><i class="bar" '
         f'style="width:{3.5 * pair.count / longest:.2f}em"></i>{pair.count:,}</td>'
         f'<td class="n" data-value="{pair.share:.6f}">{pair.share:.0%}</td></tr>'
         for pair in pairs
     )
-    table = _sortable(
-        "pairs", ("true", "predicted", "#examples", "#share"), body, "find a class"
-    )
+    table = _sortable("pairs", ("true", "predicted", "#examples", "#share"), body, "find a class")
     heat = (
         '<div class="heat"><div class="tools"><button type="button" data-zoom="in" '
-        'aria-label="zoom in">+</button><button type="button" data-zoom="out" aria-label="zoom out">'
-        '−</button><button type="button" data-zoom="all">all</button><label><input type="checkbox" '
+        'aria-label="zoom in">+</button><button type="button" data-zoom="out" '
+        'aria-label="zoom out">−</button><button type="button" data-zoom="all">all</button>'
+        '<label><input type="checkbox" '
         'id="similar" checked> confused classes side by side</label></div>'
         '<canvas id="heat" tabindex="0" role="img" aria-label="confusion matrix"></canvas>'
         '<p class="hint" id="heat-note">True classes down, predicted ones across. Hover or tap a '
@@ -289,8 +300,8 @@ def _confusion(found: Evaluation) -> str:
     )
     lead = (
         f"<p>{n_errors:,} of {found.n_examples:,} test examples are wrong. The most frequent "
-        "confusions first, each with its share of the true class; click one to see it in the matrix "
-        "and among the mistakes.</p>"
+        "confusions first, each with its share of the true class; click one to see it in the "
+        "matrix and among the mistakes.</p>"
     )
     return f'{lead}<div class="columns wide-right"><div>{table}</div>{heat}</div>'
 
@@ -308,13 +319,13 @@ def _classes(found: Evaluation, labels: list[str]) -> str:
     for code, label in enumerate(labels):
         if found.support[code] == 0 and code >= found.n_classes:
             continue
-        unknown = ' <em>unknown to the model</em>' if code >= found.n_classes else ""
+        unknown = " <em>unknown to the model</em>" if code >= found.n_classes else ""
         cells = "".join(
             f'<td class="n" data-value="{column[code]:.6f}">{100 * column[code]:.1f}</td>'
             for column in columns
         )
         rows.append(
-            f"<tr><td>{escape(label)}{unknown}</td>{cells}"
+            f"<tr><td>{_label(label)}{unknown}</td>{cells}"
             f'<td class="n" data-value="{found.support[code]}">{found.support[code]:,}</td></tr>'
         )
     titles = ("class", "#precision %", "#recall %", "#F1 %", "#examples")
@@ -344,8 +355,8 @@ def _mistakes(wrong: list[Mistake], labels: list[str], found: Evaluation | None)
         margin = one.margin if np.isfinite(one.margin) else -1.0
         cells = [
             f'<td class="n" data-value="{one.number}">{one.number:,}</td>',
-            f"<td>{escape(labels[one.true])}</td>",
-            f"<td>{escape(labels[one.predicted])}</td>",
+            f"<td>{_label(labels[one.true])}</td>",
+            f"<td>{_label(labels[one.predicted])}</td>",
             f'<td class="n" data-value="{margin:.6g}">{content.number(one.margin, 3)}</td>',
         ]
         if with_text:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
+from polymargin import __version__
 from polymargin.cli._command import Group
 from polymargin.cli._errors import CommandError, Exit
-from polymargin.cli._output import colours, to_json
+from polymargin.cli._output import Output, colours, to_json
 from polymargin.cli.convert import convert
 from polymargin.cli.demo import demo
 from polymargin.cli.evaluate import evaluate
@@ -24,7 +27,7 @@ DEBUG = "POLYMARGIN_DEBUG"
 
 
 @click.group(cls=Group, no_args_is_help=True)
-@click.version_option(package_name="polymargin", message="%(prog)s %(version)s")
+@click.version_option(__version__, message="%(prog)s %(version)s")
 def app() -> None:
     """Train multiclass support vector machines to a certified optimum, and use them.
 
@@ -50,6 +53,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status, one of `Exit`.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        # names of a table's columns have been matched, and arrays have none
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        return _run(arguments)
+
+
+def _run(arguments: list[str]) -> int:
     try:
         status = app.main(arguments, prog_name="polymargin", standalone_mode=False)
         sys.stdout.flush()
@@ -63,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         return _fail(error.format_message(), error.exit_code, arguments)
     except (KeyboardInterrupt, click.Abort):
-        return _fail("interrupted; nothing was written", Exit.INTERRUPTED, arguments)
+        return _fail("interrupted", Exit.INTERRUPTED, arguments)
     except BrokenPipeError:  # the reader of the output went away, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.OK
@@ -76,6 +87,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             traceback.print_exc()
         text = f"{type(error).__name__}: {error} ({DEBUG}=1 shows where)"
         return _fail(text, Exit.FAILED, arguments)
+
+
+def _show_warning(message: Warning | str, *where: Any, **how: Any) -> None:
+    """A warning of a library as one line, without the place in its code."""
+    Output().warn(str(message))
 
 
 def _fail(message: str, code: int, arguments: list[str]) -> int:

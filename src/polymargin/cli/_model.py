@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -94,12 +93,10 @@ class Model:
                 "model that reads text"
             )
         X = fit_width(data.X, int(self._first.n_features_in_), data.source, output)
-        return X if self.before is None else self._transform(X)
+        return self._transform(X)
 
     def _transform(self, X: Any) -> Any:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "X does not have valid feature names")
-            return self.before.transform(X)  # type: ignore[union-attr]
+        return X if self.before is None else self.before.transform(X)
 
     def scores(self, X: Any) -> Iterator[NDArray]:
         """Scores of the classes, block after block of examples."""

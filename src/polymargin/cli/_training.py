@@ -101,6 +101,8 @@ def make_classifier(options: dict[str, Any]) -> Any:
     }
     if options["loss"].startswith("top_k") and options["top_k"] is None:
         raise CommandError(f"--loss {options['loss']} needs --top-k, for example 5", Exit.USAGE)
+    if options["n_jobs"] == 0:
+        raise CommandError("--n-jobs is a number of threads, or -1 for all cores", Exit.USAGE)
     limit = options["time_limit"]
     if options["kernel"] is None:
         model = LinearMulticlassSVC(

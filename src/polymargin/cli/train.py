@@ -63,23 +63,33 @@ def train(**options: Any) -> int:
         check_output(path, (options["data"], options["test"]))
     if options["report"] and options["report"] == target:
         raise CommandError("--report and -o name the same file", Exit.USAGE)
-    classifier = make_classifier({**options, "class_weight": options["class_weight"]})
-    task = _read(options, output)
-    y = need_labels(task.training)
+    classifier = make_classifier(options)
+    try:
+        task = _read(options, output)
+        done = _fit(classifier, task, options, output)
+    except KeyboardInterrupt as error:
+        text = "interrupted before there was a model: nothing was written"
+        raise CommandError(text, Exit.INTERRUPTED) from error
+    return Exit.OK if done is None else _finish(done, task, target, options, output)
+
+
+def _fit(classifier: Any, task: _Task, options: dict[str, Any], output: Output) -> Fit | None:
+    """Cross-validate if asked to; train unless that was all."""
+    data, y = task.training, need_labels(task.training)
     if options["weights"]:
         classifier.class_weight = _class_weights(options, np.unique(y))
     steps = preparation(
-        task.training, _text_options(options), options["scale"], options["normalize"], task.dtype
+        data, _text_options(options), options["scale"], options["normalize"], task.dtype
     )
     output.note(_describe_data(task, y))
     if options["cv"]:
-        _cross_validate(classifier, steps, task.training, y, options, output)
+        _cross_validate(classifier, steps, data, y, options, output)
         if not options["target"]:
-            return Exit.OK
-    done = fit(classifier, steps, task.training, y, output)
+            return None
+    done = fit(classifier, steps, data, y, output)
     if task.base is not None:
         setattr(classifier, BASE_ATTRIBUTE, task.base)
-    return _finish(done, task, target, options, output)
+    return done
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -80,8 +81,14 @@ def as_dict(found: Evaluation, n_pairs: int = PAIRS) -> dict[str, Any]:
     }
 
 
+def source_of(path: str, split: str | None) -> str:
+    """A file and the part of it that was used, for the report."""
+    return path if split is None else f"{path} ({split})"
+
+
 def report_on(
     path: str,
+    name: str,
     model: Model,
     data: Dataset | None,
     found: Evaluation | None,
@@ -89,11 +96,9 @@ def report_on(
     facts_on_data: Mapping[str, Any],
     trace: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the HTML report."""
+    """Write the HTML report on what the file `name` taught or is."""
+    name = "standard input" if name == "-" else Path(name).name
     names = feature_names(model.estimator)
-    rows = dict(facts_on_data)
-    if data is not None:
-        rows["test data"] = data.source
     try:
         write_report(
             path,
@@ -102,7 +107,8 @@ def report_on(
             features=X,
             text=None if data is None else data.text,
             feature_names=names,
-            data=rows,
+            title=f"{name}: {len(model.classes):,} classes",
+            data=facts_on_data,
             trace=trace,
         )
     except OSError as error:

@@ -9,7 +9,7 @@ import click
 from polymargin.cli._command import Command, make_output, option, output_options
 from polymargin.cli._data import DataOptions, data_options
 from polymargin.cli._errors import Exit, check_output
-from polymargin.cli._evaluation import PAIRS, as_dict, describe, evaluate_on, report_on
+from polymargin.cli._evaluation import PAIRS, as_dict, describe, evaluate_on, report_on, source_of
 from polymargin.cli._model import Model
 
 EXAMPLE = """
@@ -39,7 +39,8 @@ def evaluate(model: str, data: str, pairs: int, report: str | None, **options: A
     examples = used.read(data, how, options["split"], output)
     found, X = evaluate_on(used, examples, output)
     if report:
-        report_on(report, used, examples, found, X, {"model": model})
+        facts = {"model": model, "test data": source_of(data, options["split"])}
+        report_on(report, model, used, examples, found, X, facts)
     output.result({"model": model, "data": data, **as_dict(found, pairs)}, describe(found, pairs))
     if report:
         output.success(f"wrote {report}")

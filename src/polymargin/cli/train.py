@@ -22,7 +22,7 @@ from polymargin.cli._data import (
     read_examples,
 )
 from polymargin.cli._errors import CommandError, Exit, check_output
-from polymargin.cli._evaluation import as_dict, describe, evaluate_on, report_on
+from polymargin.cli._evaluation import as_dict, describe, evaluate_on, report_on, source_of
 from polymargin.cli._model import BASE_ATTRIBUTE, Model
 from polymargin.cli._output import Output, facts, percent
 from polymargin.cli._train_options import train_options
@@ -221,10 +221,16 @@ def _finish(
         lines += describe(found)
     if options["report"]:
         data = {
-            "training data": task.training.source,
+            "training data": source_of(options["data"], options["split"]),
             "training examples": f"{task.training.n_examples:,}",
         }
-        report_on(options["report"], model, task.test, found, X, data, done.watch.trace)
+        if options["holdout"]:
+            data["test data"] = f"a part of {options['holdout']:g}, held out"
+        elif task.test is not None:
+            data["test data"] = source_of(task.test.source, options["test_split"])
+        report_on(
+            options["report"], options["data"], model, task.test, found, X, data, done.watch.trace
+        )
         result["report"] = options["report"]
     output.result(result, lines)
     output.success(f"wrote {target}" + (f" and {options['report']}" if options["report"] else ""))

@@ -74,9 +74,9 @@ def certificate(classifier: Any) -> Rows:
     """What was proven about the training."""
     rows: Rows = []
     for name, title in (
-        ("objective_", "objective of this model"),
-        ("dual_objective_", "lower bound for every model"),
-        ("dual_gap_", "relative gap between the two"),
+        ("objective_", "objective"),
+        ("dual_objective_", "lower bound"),
+        ("dual_gap_", "relative gap"),
     ):
         if hasattr(classifier, name):
             rows.append((title, number(getattr(classifier, name), 8 if name != "dual_gap_" else 3)))

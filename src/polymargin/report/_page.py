@@ -254,7 +254,11 @@ def _certificate(classifier: Any, training: dict[str, Any]) -> str:
     else:
         claim = "This model was trained without a certificate."
     text = f'<p class="lead">{claim}</p>'
-    facts = _pairs_table(content.certificate(classifier))
+    items = "".join(
+        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>"
+        for name, value in content.certificate(classifier)
+    )
+    facts = f'<dl class="figures">{items}</dl>'
     if training["certificates"] is None and training["estimates"] is None:
         return text + facts
     switch = (

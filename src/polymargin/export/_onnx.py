@@ -26,7 +26,9 @@ IR_VERSION = 8
 _LARGEST_BYTES = 2**31 - 2**20  # a protocol buffer ends there
 
 
-def to_onnx(model: Any, path: Any = None, *, dtype: Any = np.float32) -> Any:
+def to_onnx(
+    model: Any, path: Any = None, *, dtype: Any = np.float32, locale: str | None = "C.UTF-8"
+) -> Any:
     """Convert a model to ONNX.
 
     Parameters
@@ -38,6 +40,9 @@ def to_onnx(model: Any, path: Any = None, *, dtype: Any = np.float32) -> Any:
         A file to write it to.
     dtype : {float32, float64}, default=float32
         Type of the input ``X`` and of the computation. Pipelines that start from text are float32.
+    locale : str, default="C.UTF-8"
+        Text: the locale whose rules turn letters to lower case. It must exist where the model
+        runs, as this one does on Linux; None leaves it to the runtime.
 
     Returns
     -------
@@ -58,7 +63,7 @@ def to_onnx(model: Any, path: Any = None, *, dtype: Any = np.float32) -> Any:
     if isinstance(model, Pipeline):
         from polymargin.export._skl2onnx import convert_pipeline
 
-        proto = convert_pipeline(model, dtype)
+        proto = convert_pipeline(model, dtype, locale)
     elif isinstance(model, LinearMulticlassSVC):
         proto = _linear(model, dtype)
     else:

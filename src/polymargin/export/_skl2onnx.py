@@ -13,8 +13,14 @@ from polymargin.estimators import LinearMulticlassSVC
 from polymargin.export._onnx import OPSET, finish, label_tensor, require_onnx, score_weights
 from polymargin.io._errors import ModelFileError
 
+_WORD = r"[\p{L}\p{N}_]"  # what \w is in Python; in RE2, which ONNX runtimes use, \w is ASCII
+_TOKENS = {
+    r"(?u)\b\w\w+\b": f"{_WORD}{_WORD}+",
+    r"(?u)\b\w+\b": f"{_WORD}+",
+}
 
-def convert_pipeline(pipeline: Pipeline, dtype: np.dtype) -> Any:
+
+def convert_pipeline(pipeline: Pipeline, dtype: np.dtype, locale: str | None) -> Any:
     """The ONNX model of a pipeline that ends in a LinearMulticlassSVC."""
     require_onnx()
     try:
@@ -43,6 +49,7 @@ def convert_pipeline(pipeline: Pipeline, dtype: np.dtype) -> Any:
             name="polymargin",
             initial_types=inputs,
             target_opset={"": OPSET, "ai.onnx.ml": 3},
+            options=_text_options(pipeline.steps[0][1], locale),
         )
     except (
         exceptions.MissingConverter,
@@ -55,6 +62,25 @@ def convert_pipeline(pipeline: Pipeline, dtype: np.dtype) -> Any:
         raise ModelFileError(f"skl2onnx cannot convert this pipeline: {first_line}") from error
     proto.producer_name = "polymargin"
     return finish(proto, last)
+
+
+def _text_options(vectorizer: Any, locale: str | None) -> dict[int, dict[str, Any]] | None:
+    """What skl2onnx is to do about words, so that they come out as in scikit-learn."""
+    if not isinstance(vectorizer, CountVectorizer):
+        return None
+    differences = {
+        "analyzer='char'": vectorizer.analyzer != "word",
+        "sublinear_tf=True": getattr(vectorizer, "sublinear_tf", False),
+        "stop_words with ngram_range": vectorizer.stop_words and vectorizer.ngram_range[1] > 1,
+    }
+    for setting, used in differences.items():
+        if used:
+            raise ModelFileError(
+                f"skl2onnx does not do what scikit-learn does for {setting}: the scores would "
+                "differ. Train without it to export to ONNX."
+            )
+    pattern = _TOKENS.get(vectorizer.token_pattern, vectorizer.token_pattern)
+    return {id(vectorizer): {"locale": locale, "tokenexp": pattern}}
 
 
 def _n_features(pipeline: Pipeline) -> int:
@@ -74,6 +100,7 @@ def _register() -> None:
         _set_shapes,
         _add_nodes,
         parser=_declare_outputs,
+        options={"zipmap": [False, True]},  # it sets this for classifiers; our scores are a matrix
     )
 
 

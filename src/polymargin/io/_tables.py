@@ -37,15 +37,17 @@ def read_csv(path: Any, wanted: Wanted, dtype: Any, delimiter: str | None = None
     """Read comma- (or semicolon-, tab-, bar-) separated values, with or without a header."""
     name = name_of(path)
     with open_bytes(path) as stream, _csv_errors(name) as place:
-        lines = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
-        try:
-            first_line = lines.readline()
-            delimiter = delimiter or max(_DELIMITERS, key=first_line.count)
-            reader = csv.reader(_chain(first_line, lines), delimiter=delimiter, strict=True)
-            place.append(reader)
-            return _csv_examples(reader, wanted, dtype, name)
-        finally:
-            lines.detach()
+        lines = _decoded(stream)
+        first_line = next(lines, "")
+        delimiter = delimiter or max(_DELIMITERS, key=first_line.count)
+        reader = csv.reader(_chain(first_line, lines), delimiter=delimiter, strict=True)
+        place.append(reader)
+        return _csv_examples(reader, wanted, dtype, name)
+
+
+def _decoded(stream: Any) -> Iterator[str]:
+    for i, line in enumerate(stream):
+        yield line.decode("utf-8" if i else "utf-8-sig")
 
 
 def _csv_examples(reader: Any, wanted: Wanted, dtype: Any, path: str) -> Dataset:

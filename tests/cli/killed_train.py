@@ -18,14 +18,16 @@ from polymargin.cli import main
 
 
 def train(data: str, target: str, C: int) -> int:
-    return main(["train", data, "-q", "--tol", "1e-6", "--C", str(C), "-o", target])
+    return main(["train", data, "-q", "--C", str(C), "-o", target])
 
 
 def killed(data: str, target: str, C: int, delay: float | None, patched: str | None) -> None:
     """Train in a child; kill it after a delay, or before or after a call that writes the file."""
     pid = os.fork()
     if pid == 0:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
         if patched is not None:
             kill_at(patched)
         os._exit(train(data, target, C))
@@ -51,11 +53,11 @@ def run(data: str, target: str, kills: int) -> dict:
     rng = random.Random(0)
     train(data, target, 1)
     start = time.perf_counter()
-    train(data, target, 1)
+    killed(data, target, 1, None, None)  # nobody kills this one
     usual = time.perf_counter() - start
     old, outcomes = 1, {"old": 0, "new": 0, "bad": []}
     moments = ["before fsync", "before replace", "after replace"]
-    plan = [(rng.uniform(0, 1.5 * usual), None) for _ in range(kills)]
+    plan = [(rng.uniform(0, 1.6 * usual), None) for _ in range(kills)]
     plan += [(None, moment) for moment in moments]
     for C, (delay, moment) in enumerate(plan, start=2):
         killed(data, target, C, delay, moment)

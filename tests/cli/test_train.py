@@ -20,6 +20,8 @@ from polymargin import KernelMulticlassSVC, LinearMulticlassSVC
 from polymargin.cli._errors import Exit
 from tests.cli.conftest import CLASSES, write_csv, write_svmlight
 
+# models of tables know the names of their columns; the arrays given to them here have none
+pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 Linear, Kernel = LinearMulticlassSVC, KernelMulticlassSVC
 
 

@@ -14,6 +14,9 @@ from polymargin.demo import run as run_demo
 from polymargin.io import open_directory, read_data
 from tests.cli.conftest import CLASSES, write_csv, write_jsonl, write_svmlight
 
+# models of tables know the names of their columns; the arrays given to them here have none
+pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+
 
 @pytest.fixture
 def fruit(run, csv):

@@ -187,15 +187,17 @@ def parse_or_locate(content: bytes, tmp_path: Path) -> None:
     try:
         data = read(content, tmp_path, format="svmlight")
     except DataFileError as error:
-        if error.line is not None:
-            lines = content.split(b"\n")
-            assert 1 <= error.line <= len(lines)
-            assert 1 <= error.column <= len(lines[error.line - 1]) + 1
-        else:
-            assert "no examples" in error.reason or "compressed" in error.reason
+        failure = error
     else:
         assert np.isfinite(data.X.data).all() and np.isfinite(data.y).all()
         data.X.check_format(full_check=True)
+        return
+    if failure.line is None:
+        assert "no examples" in failure.reason or "compressed" in failure.reason
+        return
+    lines = content.split(b"\n")
+    assert 1 <= failure.line <= len(lines)
+    assert 1 <= failure.column <= len(lines[failure.line - 1]) + 1
 
 
 @in_a_folder(200)

@@ -164,7 +164,7 @@ def _filled(parser: Any, stream: Any, path: Any, rows: int) -> Iterator[None]:
     filled, last = 0, False
     while not last:
         while filled < len(buffer) and not last:
-            n_read = stream.readinto(memoryview(buffer)[filled:])
+            n_read = stream.readinto(buffer[filled:].data)
             last = not n_read
             filled += n_read
         start = 0

@@ -33,17 +33,25 @@ KINDS = {"short decimals": "%.6g", "17 digits": None}
 
 
 def write_file(path: Path, size: int, number: str | None, seed: int = 0) -> None:
-    """Write about `size` bytes: 100 classes, 50,000 features, 10 to 190 entries a row."""
+    """Write about `size` bytes: 100 classes, 50,000 features, 10 to 190 entries a row.
+
+    The same 10 MB of random rows, over and over.
+    """
     rng = np.random.default_rng(seed)
-    with open(path, "w") as file:
-        while file.tell() < size:
-            for _ in range(200):
-                n = int(rng.integers(10, 190))
-                columns = np.sort(rng.choice(50_000, n, replace=False) + 1)
-                values = rng.exponential(0.1, n)
-                shown = map(repr, values.tolist()) if number is None else _short(values, number)
-                entries = " ".join(map("{}:{}".format, columns.tolist(), shown))
-                file.write(f"{rng.integers(100)} {entries}\n")
+    lines: list[str] = []
+    n_bytes = 0
+    while n_bytes < min(size, 10_000_000):
+        n = int(rng.integers(10, 190))
+        columns = np.sort(rng.choice(50_000, n, replace=False) + 1)
+        values = rng.exponential(0.1, n)
+        shown = map(repr, values.tolist()) if number is None else _short(values, number)
+        entries = " ".join(map("{}:{}".format, columns.tolist(), shown))
+        lines.append(f"{rng.integers(100)} {entries}\n")
+        n_bytes += len(lines[-1])
+    block = "".join(lines).encode()
+    with open(path, "wb") as file:
+        for _ in range(-(-size // len(block))):
+            file.write(block)
 
 
 def _short(values: np.ndarray, number: str) -> list[str]:

@@ -166,7 +166,7 @@ def test_indices_that_become_wide_midway(tmp_path):
 
 def test_a_failed_conversion_leaves_nothing(tmp_path):
     (tmp_path / "a.svm").write_bytes(b"1 1:1\n" * 10 + b"1 x")
-    with pytest.raises(DataFileError, match="a.svm:11:3"):
+    with pytest.raises(DataFileError, match=r"a\.svm:11:3"):
         convert_svmlight(tmp_path / "a.svm", tmp_path / "d", rows=3)
     assert [path.name for path in tmp_path.iterdir()] == ["a.svm"]
 
@@ -210,7 +210,7 @@ def test_newer_directories(tmp_path):
     write_directory(Dataset(X=X, y=Y), tmp_path / "d")
     meta = json.loads((tmp_path / "d" / "meta.json").read_text())
     (tmp_path / "d" / "meta.json").write_text(json.dumps({**meta, "version": 2}))
-    with pytest.raises(DataFileError, match="version 2 .* update polymargin"):
+    with pytest.raises(DataFileError, match=r"version 2 .* update polymargin"):
         open_directory(tmp_path / "d")
     with pytest.raises(FileNotFoundError):
         open_directory(tmp_path / "absent")

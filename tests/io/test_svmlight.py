@@ -13,10 +13,18 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
-from polymargin.io import DataFileError, _svmlight, iter_svmlight, read_data
-from tests.io.strategies import decimals, files
+from polymargin.io import (
+    DataFileError,
+    Dataset,
+    _svmlight,
+    iter_svmlight,
+    read_data,
+    write_svmlight,
+)
+from tests.io.strategies import NAN_FREE, decimals, files
 
 
 def in_a_folder(max_examples: int = 100) -> settings:
@@ -124,6 +132,25 @@ def test_labels(tmp_path):
         read(b"2 1:1\n0 1:1", tmp_path, labels=["ham", "spam"])
 
 
+@in_a_folder(50)
+@given(st.booleans(), st.lists(st.lists(NAN_FREE, min_size=3, max_size=3), min_size=1, max_size=4))
+def test_what_is_written_is_read(tmp_path, zero_based, rows):
+    X = np.array(rows)
+    for matrix in (X, sparse.csr_array(X), sparse.csr_array(X, dtype=np.float64).tocsc()):
+        data = Dataset(X=matrix, y=np.arange(len(X)) - 1)
+        write_svmlight(data, tmp_path / "w.svm", zero_based=zero_based)
+        back = read_data(tmp_path / "w.svm", zero_based=zero_based, n_features=3)
+        assert np.array_equal(back.X.toarray(), X) and np.array_equal(back.y, data.y)
+
+
+def test_what_cannot_be_written(tmp_path):
+    with pytest.raises(ValueError, match="number the classes"):
+        write_svmlight(Dataset(X=np.eye(2), y=np.array(["a", "b"])), tmp_path / "w.svm")
+    with pytest.raises(ValueError, match="vectorise"):
+        write_svmlight(Dataset(text=["a"]), tmp_path / "w.svm")
+    assert list(tmp_path.iterdir()) == []
+
+
 # --- errors, with their place --------------------------------------------------------------------
 
 
@@ -187,15 +214,17 @@ def parse_or_locate(content: bytes, tmp_path: Path) -> None:
     try:
         data = read(content, tmp_path, format="svmlight")
     except DataFileError as error:
-        if error.line is not None:
-            lines = content.split(b"\n")
-            assert 1 <= error.line <= len(lines)
-            assert 1 <= error.column <= len(lines[error.line - 1]) + 1
-        else:
-            assert "no examples" in error.reason or "compressed" in error.reason
+        failure = error
     else:
         assert np.isfinite(data.X.data).all() and np.isfinite(data.y).all()
         data.X.check_format(full_check=True)
+        return
+    if failure.line is None:
+        assert "no examples" in failure.reason or "compressed" in failure.reason
+        return
+    lines = content.split(b"\n")
+    assert 1 <= failure.line <= len(lines)
+    assert 1 <= failure.column <= len(lines[failure.line - 1]) + 1
 
 
 @in_a_folder(200)

@@ -215,9 +215,9 @@ def test_parquet(parquet):
 
 
 def test_errors_in_parquet(parquet, write):
-    with pytest.raises(DataFileError, match="a.parquet:2: the column 'a' is empty there"):
+    with pytest.raises(DataFileError, match=r"a\.parquet:2: the column 'a' is empty there"):
         read_data(parquet({"a": [1, None], "y": [1, 2]}))
-    with pytest.raises(DataFileError, match="a.parquet:2: the label is None"):
+    with pytest.raises(DataFileError, match=r"a\.parquet:2: the label is None"):
         read_data(parquet({"a": [1, 2], "y": ["u", None]}))
     with pytest.raises(DataFileError, match="not a sound Parquet file"):
         read_data(write("b.parquet", b"PAR1 nothing"))

@@ -12,7 +12,7 @@ from polymargin.io._errors import DataFileError, ModelFileError
 from polymargin.io._models import ModelCard, inspect_model, load, save
 from polymargin.io._read import read_data
 from polymargin.io._streams import FORMATS, detect_format
-from polymargin.io._svmlight import iter_svmlight
+from polymargin.io._svmlight import iter_svmlight, write_svmlight
 
 __all__ = [
     "FORMATS",
@@ -29,4 +29,5 @@ __all__ = [
     "read_data",
     "save",
     "write_directory",
+    "write_svmlight",
 ]

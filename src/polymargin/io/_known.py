@@ -63,10 +63,9 @@ def encode_object(value: Any, where: str, encoder: Encoder) -> Any:
     where = f"{where}.{type(value).__name__}" if where else type(value).__name__
     if isinstance(value, Pipeline):
         _check_pipeline(value)
-        params: dict[str, Any] = {"steps": [list(step) for step in value.steps]}
-        params |= {"verbose": value.verbose}
-    else:
-        params = value.get_params(deep=False)
+    params = value.get_params(deep=False)
+    if isinstance(value, Pipeline):
+        params["steps"] = [list(step) for step in value.steps]
     _refuse_what_reads_files(params)
     kind, state = KINDS[name], _state_of(value)
     encoded = {

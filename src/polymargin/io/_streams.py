@@ -83,7 +83,7 @@ def _errors_of_compression(path: Any) -> Iterator[None]:
 def _open_raw(path: Any) -> Iterator[Any]:
     if is_stdin(path):
         stdin = sys.stdin.buffer
-        yield stdin if hasattr(stdin, "peek") else io.BufferedReader(stdin)  # type: ignore[type-var]
+        yield stdin if hasattr(stdin, "peek") else io.BufferedReader(stdin)
         return
     with open(path, "rb") as raw:
         yield raw

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from polymargin._kernels import kernels
+from polymargin.io._atomic import replacing
 from polymargin.io._dataset import Dataset
 from polymargin.io._errors import DataFileError
 from polymargin.io._streams import is_stdin, name_of, open_bytes
@@ -133,6 +134,35 @@ def scan_svmlight(
     return Extent(parser.n_rows_seen, parser.n_values_seen, smallest, parser.max_index)
 
 
+def write_svmlight(dataset: Dataset, path: Any, *, zero_based: bool = False) -> None:
+    """Write features and labels as svmlight text, which LIBLINEAR and many others read.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        With `X`, and labels that are numbers (without labels: 0).
+    path : path
+        The file, written whole or not at all. Numbers are written such that reading gives them
+        back exactly; zeros are left out.
+    zero_based : bool, default=False
+        Whether the first feature gets index 0; LIBLINEAR needs 1.
+    """
+    if dataset.X is None:
+        raise ValueError("svmlight files hold features, not text: vectorise it first.")
+    y = np.zeros(dataset.n_examples, np.int64) if dataset.y is None else dataset.y
+    if y.dtype.kind not in "biuf":
+        raise ValueError("svmlight labels are numbers: number the classes first.")
+    X = sparse.csr_array(dataset.X)
+    labels = (y.astype(np.int64) if y.dtype.kind == "b" else y).tolist()
+    with replacing(path) as file:
+        for i, label in enumerate(labels):
+            row = slice(X.indptr[i], X.indptr[i + 1])
+            columns = (X.indices[row] + (not zero_based)).tolist()
+            pairs = zip(columns, X.data[row].tolist(), strict=True)
+            entries = (f" {column}:{value!r}" for column, value in pairs if value)
+            file.write(f"{label!r}{''.join(entries)}\n".encode())
+
+
 def raw_chunks(path: Any, rows: int, dtype: Any, zero_based: ZeroBased) -> Iterator[Any]:
     """Yield (labels, indptr, indices, values), indices as written; for conversions."""
     parser = _new_parser(dtype, None, zero_based)
@@ -164,7 +194,7 @@ def _filled(parser: Any, stream: Any, path: Any, rows: int) -> Iterator[None]:
     filled, last = 0, False
     while not last:
         while filled < len(buffer) and not last:
-            n_read = stream.readinto(memoryview(buffer)[filled:])
+            n_read = stream.readinto(buffer[filled:].data)
             last = not n_read
             filled += n_read
         start = 0

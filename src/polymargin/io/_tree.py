@@ -124,6 +124,7 @@ class Decoder:
             return [self.decode(part) for part in value]
         if not isinstance(value, dict):
             return value
+        content: Any
         tag, content = next(iter(value.items()), ("", None))
         match tag:
             case "$float":

@@ -178,6 +178,9 @@ def test_convert_to_a_directory_and_an_archive(run, svm, csv, jsonl, numbers):
     assert run("convert", csv, "csv.npz").code == Exit.OK
     archive = read_data("csv.npz")
     np.testing.assert_array_equal(archive.X, X)
+    assert run("convert", "svm.data", "back.svm").code == Exit.OK
+    np.testing.assert_array_equal(read_data("back.svm").X.toarray(), X)
+    assert run("convert", csv, "words.svm").code == Exit.DATA  # its labels are numbers
     assert run("convert", jsonl, "text.data", "--split", "test").code == Exit.OK
     assert open_directory("text.data").n_examples == 24
     assert run("convert", jsonl, "text.npz").code == Exit.USAGE

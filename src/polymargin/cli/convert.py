@@ -1,4 +1,4 @@
-"""``polymargin convert``: data files to a directory that opens instantly, or to an archive."""
+"""``polymargin convert``: data files to a directory that opens instantly, or to other files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ from polymargin.io import (
     detect_format,
     open_directory,
     write_directory,
+    write_svmlight,
 )
+from polymargin.io._atomic import replacing
+
+FILES = (".npz", ".svm", ".svmlight", ".libsvm")
 
 EXAMPLE = """
 polymargin convert train.svm.gz train.data
@@ -35,24 +39,24 @@ polymargin convert letter.csv letter.npz --label letter
 @option("Output", "--force", is_flag=True, help="Replace TARGET if it exists.")
 @output_options
 def convert(data: str, target: str, float32: bool, force: bool, **options: Any) -> int:
-    """Convert DATA to TARGET: an archive if its name ends in .npz, otherwise a directory.
+    """Convert DATA to TARGET: .npz, .svm (svmlight) or, by any other name, a directory.
 
     A directory is opened in no time whatever its size: its arrays are mapped into memory. svmlight
     files are converted in bounded memory.
     """
     output = make_output(options["quiet"], options["as_json"])
-    as_archive = target.endswith(".npz")
+    suffix = Path(target).suffix
     if Path(target).exists() and not force:
         raise CommandError(f"{target} exists; --force replaces it", Exit.OUTPUT)
-    if as_archive or not Path(target).is_dir():
+    if suffix in FILES or not Path(target).is_dir():
         check_output(target, (data,))
     dtype = np.float32 if float32 else np.float64
     how = DataOptions(
         options["format"], options["label"], options["text"], options["index_base"], dtype
     )
-    if as_archive:
+    if suffix in FILES:
         written = _read(data, how, options["split"], output)
-        _write_archive(written, target)
+        _write_file(written, target, suffix)
     elif data != "-" and _format(data, how) == "svmlight":
         base: Any = {"auto": "auto", "0": True, "1": False}[how.index_base]
         with reading(data):
@@ -76,12 +80,18 @@ def _format(data: str, how: DataOptions) -> str:
         return how.format or detect_format(data)
 
 
-def _write_archive(data: Dataset, target: str) -> None:
+def _write_file(data: Dataset, target: str, suffix: str) -> None:
     if data.X is None:
         raise CommandError(
-            f"{data.source} holds text, which an .npz archive does not; convert to a directory",
+            f"{data.source} holds text, which {suffix} files do not; convert it to a directory",
             Exit.USAGE,
         )
+    if suffix != ".npz":
+        try:
+            write_svmlight(data, target)
+        except ValueError as error:
+            raise CommandError(f"{data.source}: {error}") from error
+        return
     arrays: dict[str, Any] = {} if data.y is None else {"y": data.y}
     if sparse.issparse(data.X):
         X = data.X
@@ -89,12 +99,8 @@ def _write_archive(data: Dataset, target: str) -> None:
         arrays |= {"shape": np.array(X.shape), "format": np.array(b"csr")}
     else:
         arrays["X"] = data.X
-    temporary = Path(target).with_name(f".{Path(target).name}.part.npz")
-    try:
-        np.savez_compressed(temporary, **arrays)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(target) as file:
+        np.savez_compressed(file, **arrays)
 
 
 def _described(data: Dataset) -> str:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
+import io
 import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, TextIO
 
 import click
@@ -22,6 +20,7 @@ from polymargin.cli._model import Model
 from polymargin.cli._output import Output, percent, to_json
 from polymargin.evaluation import Evaluation, encode_labels
 from polymargin.io import Dataset
+from polymargin.io._atomic import replacing
 
 EXAMPLE = """
 polymargin predict model.pmz new.jsonl -o labels.txt
@@ -116,16 +115,11 @@ def _writing(target: str | None) -> Iterator[TextIO]:
     if target in (None, "-"):
         yield sys.stdout
         return
-    path = Path(str(target))
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            yield file
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    assert target is not None
+    with replacing(target) as raw:
+        file = io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
+        yield file
+        file.detach()
 
 
 def _say_accuracy(predicted: NDArray, model: Model, data: Dataset, output: Output) -> None:

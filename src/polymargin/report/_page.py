@@ -11,17 +11,16 @@ import datetime
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
 from html import escape
 from importlib import resources
-from pathlib import Path
 from string import Template
 from typing import Any
 
 import numpy as np
 
 from polymargin.evaluation import Evaluation, evaluate
+from polymargin.io._atomic import replacing
 from polymargin.report import _content as content
 from polymargin.report._examples import Mistake, mistakes
 from polymargin.report._features import feature_names as names_of_features
@@ -47,24 +46,9 @@ def write_report(
     **options : dict
         As for :func:`render_report`.
     """
-    target = Path(path)
     page = render_report(model, X, y, **options)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(page)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def _umask() -> int:
-    """The permissions that new files are not to have; it can only be read by setting it."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
+    with replacing(path) as file:
+        file.write(page.encode())
 
 
 def render_report(

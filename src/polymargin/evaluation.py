@@ -218,15 +218,13 @@ def score_matrix(model: Any, X: Any) -> NDArray:
 def encode_labels(y: NDArray, classes: NDArray) -> tuple[NDArray, NDArray[np.intp]]:
     """Positions of `y` in the classes followed by its other labels; and those labels."""
     codes = {label: code for code, label in enumerate(classes.tolist())}
-    found, inverse = np.unique(y, return_inverse=True)
-    extra = [label for label in found.tolist() if label not in codes]
-    for label in extra:
-        codes[label] = len(codes)
+    values = y.tolist()
+    extra = sorted(set(values) - codes.keys(), key=lambda label: (str(type(label)), label))
+    codes |= {label: code for code, label in enumerate(extra, start=len(codes))}
     labels = classes
     if extra:
         labels = np.array([*classes.tolist(), *extra], dtype=object)
-    positions = np.array([codes[label] for label in found.tolist()], np.intp)
-    return labels, positions[inverse]
+    return labels, np.fromiter((codes[label] for label in values), np.intp, len(values))
 
 
 def _ratio(part: NDArray, whole: NDArray) -> NDArray[np.float64]:

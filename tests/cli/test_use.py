@@ -116,6 +116,36 @@ def test_numbers_as_words_are_the_same_labels(run, svm, numbers, tmp_path):
     assert found.json["n_unseen"] == 0
 
 
+def test_some_labels_may_be_words_where_the_model_has_numbers(run, svm, numbers, tmp_path):
+    X, y = numbers
+    assert run("train", svm, "-o", "m.pmz").code == Exit.OK
+    labels = y.astype(str).astype(object)
+    labels[5] = "plum"
+    found = run("evaluate", "m.pmz", write_csv(tmp_path / "d.csv", X, labels), "--json")
+    assert found.json["unseen_labels"] == ["plum"]
+    expected = polymargin.load("m.pmz").predict(X).astype(str) == labels
+    assert found.json["accuracy"] == np.mean(expected)
+
+
+def test_two_classes_and_online_models_work_like_the_others(run, csv, numbers, tmp_path):
+    X, y = numbers
+    two = write_csv(tmp_path / "two.csv", X[y < 3], np.where(y[y < 3] == 1, "no", "yes"))
+    assert run("train", two, "-o", "two.pmz").code == Exit.OK
+    model = polymargin.load("two.pmz")
+    assert run("predict", "two.pmz", two, "-q").lines == model.predict(X[y < 3]).tolist()
+    header, first, *_ = run("predict", "two.pmz", two, "-q", "--scores").lines
+    assert header.split("\t") == ["label", "no", "yes"]
+    score = model.decision_function(X[y < 3][:1])[0]
+    np.testing.assert_allclose(
+        [float(v) for v in first.split("\t")[1:]], [-score, score], rtol=1e-6
+    )
+    online = polymargin.LaRankClassifier(random_state=0).fit(X, np.array(CLASSES)[y - 1])
+    polymargin.save(online, "online.pmz")
+    assert run("predict", "online.pmz", csv, "-q").lines == online.predict(X).tolist()
+    assert run("evaluate", "online.pmz", csv, "--report", "r.html").code == Exit.OK
+    assert "certified gap  none" in run("inspect", "online.pmz").out
+
+
 def test_fewer_features_are_zeros_and_more_are_ignored_aloud(run, svm, numbers, tmp_path):
     X, y = numbers
     assert run("train", svm, "-o", "m.pmz").code == Exit.OK

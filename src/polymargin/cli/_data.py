@@ -195,11 +195,16 @@ def like_labels(y: NDArray, classes: NDArray) -> NDArray:
     if classes.dtype.kind in "OUS" and y.dtype.kind not in "OUS":
         return np.array([_written(label) for label in y.tolist()], dtype=object)
     if classes.dtype.kind in "iufb" and y.dtype.kind in "OUS":
-        try:
-            return y.astype(np.float64)
-        except ValueError:
-            return y
+        return np.array([_number_or_word(label) for label in y.tolist()], dtype=object)
     return y
+
+
+def _number_or_word(label: Any) -> Any:
+    try:
+        number = float(label)
+    except ValueError:
+        return label
+    return int(number) if number.is_integer() else number
 
 
 def _written(label: Any) -> str:

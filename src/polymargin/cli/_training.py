@@ -65,7 +65,7 @@ class Fit:
     model : estimator
         The classifier, or a pipeline that ends in it.
     seconds : float
-        Wall-clock time of the training, without reading the data.
+        Wall-clock time of the training, without reading and preparing the data.
     watch : Watch
         Every pass.
     interrupted : bool
@@ -160,7 +160,6 @@ def fit(
 
     Ctrl-C while the classifier trains gives the best certified model so far.
     """
-    start = time.perf_counter()
     try:
         X = inputs_of(data)
         for _, step in steps:
@@ -175,6 +174,7 @@ def fit(
     with warnings.catch_warnings(record=True) as caught, progress_bar(watch, output.chatty) as see:
         warnings.simplefilter("always", ConvergenceWarning)
         classifier.solver = WatchedSolver(usual if solver is None else solver, see)
+        start = time.perf_counter()
         try:
             classifier.fit(X, y)
         except KeyboardInterrupt:

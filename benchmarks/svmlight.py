@@ -82,6 +82,11 @@ READERS: dict[str, Callable[[Path], Any]] = {
 
 
 def peak_mb() -> float:
+    """Peak memory of this process; getrusage would count its parent's too, on Linux."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        (line,) = [line for line in status.read_text().splitlines() if line.startswith("VmHWM")]
+        return int(line.split()[1]) * 1024 / 1e6
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6
 

@@ -207,10 +207,21 @@ def test_a_card_without_the_weights(tmp_path, fitted):
     assert card.params["C"] == 1.0 and card.classes.tolist() == ["cat", "dog", "weather"]
     assert card.certificate["dual_gap"] == model[-1].dual_gap_
     assert card.n_features == model[-1].n_features_in_ and card.file_bytes == path.stat().st_size
+    polymargin.save(fitted["solver"], path)
+    solver = inspect_model(path).params["solver"]
+    assert solver["class"] == "DualSolver" and solver["time_limit"] == 100.0
     for name, model in fitted.items():
         polymargin.save(model, path)
         last = model[-1] if hasattr(model, "steps") else model
         assert inspect_model(path).classes.tolist() == last.classes_.tolist(), name
+
+
+def test_the_arrays_are_plain_npy_files(tmp_path, fitted):
+    model = fitted["linear"]
+    polymargin.save(model, tmp_path / "model.pmz")
+    with np.load(tmp_path / "model.pmz", allow_pickle=False) as archive:
+        arrays = [archive[name] for name in archive.files if name != "manifest.json"]
+    assert any(np.array_equal(array, model.coef_) for array in arrays)
 
 
 def test_a_path_that_cannot_be_written(tmp_path, fitted):

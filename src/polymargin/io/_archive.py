@@ -29,7 +29,9 @@ FORMAT = "polymargin-model"
 VERSION = 1
 MOST_MEMBERS = 100_000
 _LOCAL_HEADER = 30  # bytes of a zip member's header, its name apart
+_LONGEST_HEADER = 10_000  # bytes of a .npy file before its numbers
 _SAME_DATE = (1980, 1, 1, 0, 0, 0)  # equal models give equal files
+_ZIP32 = 2**31 - 1
 _KINDS = "biuf"
 
 
@@ -51,23 +53,31 @@ def write_archive(path: Any, manifest: dict[str, Any], arrays: list[NDArray]) ->
     with replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         entries = {}
         for i, array in enumerate(arrays):
-            name, content = f"arrays/{i}.npy", _npy_bytes(array)
-            archive.writestr(zipfile.ZipInfo(name, _SAME_DATE), content)
-            entries[name] = {
-                "dtype": array.dtype.str,
-                "shape": list(array.shape),
-                "size": len(content),
-                "sha256": hashlib.sha256(content).hexdigest(),
-            }
+            name = f"arrays/{i}.npy"
+            entries[name] = _write_array(archive, name, array)
         head = {"format": FORMAT, "version": VERSION}
         text = json.dumps({**head, **manifest, "arrays": entries}, allow_nan=False)
         archive.writestr(zipfile.ZipInfo(MANIFEST, _SAME_DATE), text.encode())
 
 
-def _npy_bytes(array: NDArray) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, np.ascontiguousarray(array).reshape(array.shape), allow_pickle=False)
-    return buffer.getvalue()
+def _write_array(archive: zipfile.ZipFile, name: str, array: NDArray) -> dict[str, Any]:
+    """Add an array without another copy of it; return its entry of the manifest."""
+    values = np.ascontiguousarray(array)  # one-dimensional at least, hence the shape below
+    header = io.BytesIO()
+    fields = npy.header_data_from_array_1_0(values) | {"shape": array.shape}
+    npy.write_array_header_1_0(header, fields)
+    parts: list[Any] = [header.getvalue(), values.reshape(-1).view(np.uint8).data]
+    size, digest = sum(map(len, parts)), hashlib.sha256()
+    with archive.open(zipfile.ZipInfo(name, _SAME_DATE), "w", force_zip64=size > _ZIP32) as member:
+        for part in parts:
+            member.write(part)
+            digest.update(part)
+    return {
+        "dtype": array.dtype.str,
+        "shape": list(array.shape),
+        "size": size,
+        "sha256": digest.hexdigest(),
+    }
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -159,27 +169,25 @@ class Archive:
             if dtype.kind not in _KINDS or not all(type(n) is int and n >= 0 for n in shape):
                 raise self.error(f"the array {name!r} is not one of numbers")
             content = math.prod(shape) * dtype.itemsize
-            if not content < entry["size"] <= content + 10_000:  # the rest is the header
+            if not content < entry["size"] <= content + _LONGEST_HEADER:
                 raise self.error(f"the array {name!r} has a size that does not fit its shape")
 
     def array(self, name: Any) -> NDArray:
         """Read an array."""
         with self._sound():
             entry = self.manifest["arrays"][name]
-            content = self._zip.read(name)
+            content = bytearray(entry["size"])
+            member: Any
+            with self._zip.open(name) as member:
+                if member.readinto(content) != len(content):
+                    raise self.error("it is cut short")
             if hashlib.sha256(content).hexdigest() != entry["sha256"]:
                 raise self.error(f"the checksum of the array {name!r} is wrong")
-            stream = io.BytesIO(content)
+            stream = io.BytesIO(content[:_LONGEST_HEADER])
             if npy.read_magic(stream) != (1, 0):
                 raise self.error(f"the array {name!r} has an unknown version")
             shape, fortran, dtype = npy.read_array_header_1_0(stream)
             if list(shape) != entry["shape"] or dtype.str != entry["dtype"] or fortran:
                 raise self.error(f"the array {name!r} is not what the manifest says")
-            values = np.frombuffer(content, dtype, offset=stream.tell())
-            return values.reshape(shape).copy()  # writable and aligned
-
-    def describe(self, name: Any) -> dict[str, Any]:
-        """Type and shape of an array, without reading it."""
-        with self._sound():
-            entry: dict[str, Any] = self.manifest["arrays"][name]
-            return entry
+            values = np.frombuffer(content, dtype, offset=stream.tell()).reshape(shape)
+            return np.require(values, requirements=["A", "W"])

@@ -364,6 +364,7 @@ def _new_directory(path: Any, overwrite: bool) -> Iterator[Path]:
         folder.chmod(0o777 & ~umask())
         if target.exists():
             old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+            old.rmdir()  # Windows renames to no existing name
             os.replace(target, old)
             os.replace(folder, target)
             shutil.rmtree(old)

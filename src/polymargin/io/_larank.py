@@ -11,7 +11,12 @@ from polymargin.estimators._labels import StreamLabels
 from polymargin.estimators._larank_fit import OnlineModel
 from polymargin.estimators.larank import LaRankClassifier
 from polymargin.solvers.larank import LaRank, Settings
-from polymargin.solvers.patterns import PatternStore, PrecomputedPatterns, VectorPatterns
+from polymargin.solvers.patterns import (
+    PatternStore,
+    PrecomputedPatterns,
+    SparseRows,
+    VectorPatterns,
+)
 
 _PER_PATTERN = ("examples", "y", "diagonal")
 _PER_VECTOR = ("patterns", "classes", "beta", "gradient")
@@ -133,8 +138,10 @@ def _patterns(model: LaRankClassifier, state: dict[str, Any]) -> PatternStore:
         raise ValueError("patterns of a LaRank machine have the wrong type")
     is_sparse = sparse.issparse(vectors)
     filled = VectorPatterns(model._kernel_function(), vectors.shape[1], dtype, is_sparse)
-    for i in range(n):
-        filled._rows.append(vectors[[i]] if is_sparse else vectors[i : i + 1], i)
+    if isinstance(filled._rows, SparseRows):
+        filled._rows._set(vectors)
+    else:
+        filled._rows._rows = np.concatenate([vectors, np.empty((16, vectors.shape[1]), dtype)])
     filled._norms = np.concatenate([norms, np.empty(16, dtype)])
     filled.n = n
     filled.n_evaluations = state["n_evaluations"]

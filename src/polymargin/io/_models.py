@@ -126,7 +126,7 @@ def inspect_model(path: Any) -> ModelCard:
         if tree["$object"] == "sklearn.Pipeline":
             steps = [step[1] for step in tree["params"]["steps"]]
         last = steps[-1]
-        decoder = Decoder(archive.array, lambda encoded, decoder: encoded["$object"])
+        decoder = Decoder(archive.array, _described)
         params = {key: decoder.decode(value) for key, value in last["params"].items()}
         state = {key: last["state"].get(key) for key in (*_CERTIFICATE, "classes_")}
         state = {key: decoder.decode(value) for key, value in state.items()}
@@ -146,6 +146,12 @@ def inspect_model(path: Any) -> ModelCard:
             format_version=int(archive.manifest["version"]),
             written_with=dict(archive.manifest.get("written_with", {})),
         )
+
+
+def _described(encoded: dict[str, Any], decoder: Decoder) -> dict[str, Any]:
+    """An object that is a parameter (a solver), as its class and parameters."""
+    params = {key: decoder.decode(value) for key, value in encoded["params"].items()}
+    return {"class": encoded["$object"].rpartition(".")[2], **params}
 
 
 def _decoded(archive: Archive, read_array: Any) -> Any:

@@ -83,6 +83,27 @@ def test_the_output_is_checked_before_the_data_are_read(run, svm, monkeypatch):
     assert run("train", svm, "-o", "m.pmz", "--report", "no/r.html").code == Exit.OUTPUT
 
 
+def test_test_data_are_checked_before_training(
+    run, csv, svm, jsonl, numbers, tmp_path, monkeypatch
+):
+    def fail(*args, **kwargs):
+        raise AssertionError("a model was trained")
+
+    monkeypatch.setattr(polymargin.LinearMulticlassSVC, "fit", fail)
+    X, y = numbers
+    np.savez(tmp_path / "train.npz", X=X, y=y)
+    np.savez(tmp_path / "wide.npz", X=np.column_stack([X, X]), y=y)
+    for training, test, said in (
+        ("train.npz", "wide.npz", "has 8 features"),
+        (jsonl, "train.npz", "holds text"),
+        ("train.npz", jsonl, "holds numbers"),
+        ("train.npz", svm, "in svmlight format"),
+        (csv, "absent.csv", "no such file"),
+    ):
+        ran = run("train", training, "--test", test)
+        assert (ran.code, said in ran.err) == (Exit.DATA, True), ran.err
+
+
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [

@@ -147,6 +147,10 @@ def test_cross_validation_prints_and_writes_nothing(run, svm, tmp_path):
     assert len(folds) == 4
     assert ran.json["cross_validation"]["accuracy"] == pytest.approx(np.mean(folds))
     assert [path.name for path in tmp_path.glob("*.pmz")] == []
+    assert run("train", svm, "--cv", "4", "--report", "r.html").code == Exit.USAGE
+    both = run("train", svm, "--cv", "4", "--json", "-o", "m.pmz").json  # one object
+    assert both["cross_validation"]["folds"] == folds
+    assert both["status"] == "converged"
 
 
 def test_compressed_data_stdin_and_a_default_name(run, svm, tmp_path, monkeypatch):

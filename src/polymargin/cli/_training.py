@@ -83,9 +83,11 @@ class Fit:
     others: list[str] = field(default_factory=list)
 
     @property
-    def converged(self) -> bool:
-        """Whether the tolerance was reached."""
-        return not self.interrupted and self.warning is None
+    def status(self) -> str:
+        """How it ended."""
+        if self.interrupted:
+            return "interrupted"
+        return "converged" if self.warning is None else "not converged"
 
 
 def make_classifier(options: dict[str, Any]) -> Any:

@@ -43,6 +43,11 @@ polymargin train data.svm --loss weston_watkins --C 1 --test test.svm --report r
 polymargin train mail.jsonl.gz --text text --label label --holdout 0.2 -o mail.pmz
 polymargin train letter.csv --kernel rbf --gamma 0.1 --C 10 --scale standard -o letter.pmz
 """
+CODES = {
+    "converged": Exit.OK,
+    "not converged": Exit.NOT_CONVERGED,
+    "interrupted": Exit.INTERRUPTED,
+}
 
 
 @click.command(cls=Command, example=EXAMPLE)
@@ -63,17 +68,42 @@ def train(**options: Any) -> int:
         check_output(path, (options["data"], options["test"]))
     if options["report"] and options["report"] == target:
         raise CommandError("--report and -o name the same file", Exit.USAGE)
+    if options["report"] and target is None:
+        raise CommandError("--cv alone trains no model to report on: give -o", Exit.USAGE)
     classifier = make_classifier(options)
     try:
         task = _read(options, output)
-        done = _fit(classifier, task, options, output)
+        result = Result({}, [])
+        done = _fit(classifier, task, options, result, output)
     except KeyboardInterrupt as error:
         text = "interrupted before there was a model: nothing was written"
         raise CommandError(text, Exit.INTERRUPTED) from error
-    return Exit.OK if done is None else _finish(done, task, target, options, output)
+    code = Exit.OK
+    if done is not None and target is not None:
+        code = _finish(done, task, target, options, result, output)
+    output.result(result.value, result.lines)
+    if target is not None:
+        report = options["report"]
+        output.success(f"wrote {target}" + (f" and {report}" if report else ""))
+    return code
 
 
-def _fit(classifier: Any, task: _Task, options: dict[str, Any], output: Output) -> Fit | None:
+@dataclass
+class Result:
+    """What the command prints in the end: for machines, and for people."""
+
+    value: dict[str, Any]
+    lines: list[str]
+
+    def add(self, value: dict[str, Any], lines: list[str]) -> None:
+        """Say more."""
+        self.value |= value
+        self.lines += lines
+
+
+def _fit(
+    classifier: Any, task: _Task, options: dict[str, Any], result: Result, output: Output
+) -> Fit | None:
     """Cross-validate if asked to; train unless that was all."""
     data, y = task.training, need_labels(task.training)
     if options["weights"]:
@@ -83,7 +113,12 @@ def _fit(classifier: Any, task: _Task, options: dict[str, Any], output: Output) 
     )
     output.note(_describe_data(task, y))
     if options["cv"]:
-        _cross_validate(classifier, steps, data, y, options, output)
+        folds = cross_validate(classifier, steps, data, y, options["cv"], options["seed"], output)
+        mean, spread = float(np.mean(folds)), float(np.std(folds))
+        result.add(
+            {"cross_validation": {"accuracy": mean, "std": spread, "folds": folds}},
+            [f"cross-validation accuracy  {percent(mean)} (± {percent(spread)} over the folds)"],
+        )
         if not options["target"]:
             return None
     done = fit(classifier, steps, data, y, output)
@@ -129,6 +164,7 @@ def _read(options: dict[str, Any], output: Output) -> _Task:
         )
         if (kind == "svmlight") != (test_kind == "svmlight"):
             raise CommandError(f"{path} is in {test_kind} format, but {training.source} in {kind}")
+        _check_alike(training, test)
         parts.append(test)
     base = None
     if kind == "svmlight":
@@ -139,6 +175,19 @@ def _read(options: dict[str, Any], output: Output) -> _Task:
     for part in parts:
         need_labels(part)
     return _Task(parts[0], parts[1] if len(parts) == 2 else None, base, dtype)
+
+
+def _check_alike(training: Dataset, test: Dataset) -> None:
+    """Refuse test data that the model will not read, before it is trained."""
+    if (training.text is None) != (test.text is None):
+        kinds = ("numbers", "text") if training.text is None else ("text", "numbers")
+        raise CommandError(f"{training.source} holds {kinds[0]}, but {test.source} {kinds[1]}")
+    dense = [isinstance(part.X, np.ndarray) for part in (training, test)]
+    if all(dense) and training.X.shape[1] != test.X.shape[1]:
+        raise CommandError(
+            f"{test.source} has {test.X.shape[1]:,} features, but {training.source} "
+            f"{training.X.shape[1]:,}"
+        )
 
 
 def _text_options(options: dict[str, Any]) -> TextOptions:
@@ -180,27 +229,10 @@ def _describe_data(task: _Task, y: NDArray) -> str:
     return f"{data.source}: {data.n_examples:,} {what}, {len(np.unique(y)):,} classes"
 
 
-def _cross_validate(
-    classifier: Any,
-    steps: list[tuple[str, Any]],
-    data: Dataset,
-    y: NDArray,
-    options: dict[str, Any],
-    output: Output,
-) -> None:
-    accuracies = cross_validate(classifier, steps, data, y, options["cv"], options["seed"], output)
-    mean, spread = float(np.mean(accuracies)), float(np.std(accuracies))
-    output.result(
-        {"cross_validation": {"accuracy": mean, "std": spread, "folds": accuracies}},
-        [f"cross-validation accuracy  {percent(mean)} (± {percent(spread)} over the folds)"],
-    )
-
-
 def _finish(
-    done: Fit, task: _Task, target: str | None, options: dict[str, Any], output: Output
-) -> int:
-    """Write the model first; then evaluate it, print and report."""
-    assert target is not None
+    done: Fit, task: _Task, target: str, options: dict[str, Any], result: Result, output: Output
+) -> Exit:
+    """Write the model first; then evaluate it and report."""
     _save(done.model, target)
     classifier = done.classifier
     for warning in done.others:
@@ -212,13 +244,11 @@ def _finish(
         )
     elif done.warning:
         output.warn(done.warning)
-    result = _training_result(done, target)
-    lines = _training_lines(done)
+    result.add(_training_result(done, target), _training_lines(done))
     model, found, X = Model(done.model), None, None
     if task.test is not None:
         found, X = evaluate_on(model, task.test, output)
-        result["test"] = {"source": task.test.source, **as_dict(found)}
-        lines += describe(found)
+        result.add({"test": {"source": task.test.source, **as_dict(found)}}, describe(found))
     if options["report"]:
         data = {
             "training data": source_of(options["data"], options["split"]),
@@ -231,12 +261,8 @@ def _finish(
         report_on(
             options["report"], options["data"], model, task.test, found, X, data, done.watch.trace
         )
-        result["report"] = options["report"]
-    output.result(result, lines)
-    output.success(f"wrote {target}" + (f" and {options['report']}" if options["report"] else ""))
-    if done.interrupted:
-        return Exit.INTERRUPTED
-    return Exit.OK if done.converged else Exit.NOT_CONVERGED
+        result.add({"report": options["report"]}, [])
+    return CODES[done.status]
 
 
 def _save(model: Any, target: str) -> None:
@@ -250,9 +276,7 @@ def _training_result(done: Fit, target: str) -> dict[str, Any]:
     c = done.classifier
     return {
         "model": target,
-        "status": "interrupted"
-        if done.interrupted
-        else ("converged" if done.converged else "not converged"),
+        "status": done.status,
         "objective": c.objective_,
         "dual_objective": c.dual_objective_,
         "gap": c.dual_gap_,

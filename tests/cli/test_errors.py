@@ -52,6 +52,8 @@ def test_help_lists_every_command_and_the_version_is_that_of_the_package(run):
         (["train", "DATA", "--text", "text"], Exit.USAGE, "names a column"),
         (["train", "DATA", "--weight", "7=2"], Exit.DATA, "no example has the label '7'"),
         (["train", "DATA", "--weight", "heavy"], Exit.USAGE, "LABEL=WEIGHT"),
+        (["train", "DATA", "--online", "--weight", "1=2"], Exit.USAGE, "no --weight"),
+        (["train", "DATA", "--online", "--loss", "one_vs_rest"], Exit.USAGE, "no --loss"),
         (["train", "DATA", "--scale", "minmax"], Exit.USAGE, "would fill sparse data"),
         (["train", "DATA", "-o", "no/such/m.pmz"], Exit.OUTPUT, "no/such does not exist"),
         (["train", "DATA", "-o", "."], Exit.OUTPUT, "is a directory"),
@@ -187,7 +189,7 @@ def test_ctrl_c_writes_the_best_model_and_says_so(run, svm, numbers, monkeypatch
     ran = run("train", svm, "--tol", "1e-12", "-o", "m.pmz", "--json")
     assert ran.code == Exit.INTERRUPTED
     assert ran.json["status"] == "interrupted"
-    assert "best certified model so far" in ran.err
+    assert "best model so far, certified gap" in ran.err
     model = polymargin.load("m.pmz")
     assert np.isfinite(model.dual_gap_)
     assert model.solver is None

@@ -37,7 +37,7 @@ def same_model(path, reference):
     ours = loaded.steps[-1][1] if isinstance(loaded, Pipeline) else loaded
     theirs = reference.steps[-1][1] if isinstance(reference, Pipeline) else reference
     assert type(ours) is type(theirs)
-    name = "dual_coef_" if isinstance(theirs, KernelMulticlassSVC) else "coef_"
+    name = "coef_" if isinstance(theirs, LinearMulticlassSVC) else "dual_coef_"
     np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
     np.testing.assert_array_equal(ours.classes_, theirs.classes_)
     return loaded
@@ -67,6 +67,7 @@ def test_svmlight_gives_the_model_of_the_python_api(run, svm, numbers):
         ("--scale standard", make_pipeline(StandardScaler(), Linear())),
         ("--normalize", make_pipeline(Normalizer(), Linear())),
         ("--kernel rbf --gamma 0.5", Kernel(gamma=0.5)),
+        ("--online --epochs 2 --gamma 0.5", polymargin.LaRankClassifier(n_epochs=2, gamma=0.5)),
         ("--kernel poly --degree 2 --coef0 1", Kernel(kernel="poly", degree=2, coef0=1)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

@@ -99,6 +99,8 @@ OPTIONS = (
     _model("--C", "-c", "c", **_SOME, default=1.0, help="Weight of the loss against the regulariser."),
     _model("--top-k", **_COUNT, help="The k of the top-k losses."),
     _model("--kernel", type=click.Choice(KERNELS), help="Train a kernel machine."),
+    _model("--online", is_flag=True, help="Train online (LaRank; rbf unless --kernel), without a certificate."),
+    _model("--epochs", **_COUNT, default=1, help="Passes of --online."),
     _model("--gamma", type=Gamma(), metavar="NUMBER|scale|auto", default="scale", help="Of rbf, poly, sigmoid."),
     _model("--degree", **_SOME, default=3, help="Of poly."),
     _model("--coef0", type=float, metavar="NUMBER", default=0.0, help="Of poly and sigmoid."),

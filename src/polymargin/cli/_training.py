@@ -16,7 +16,13 @@ from sklearn.model_selection import KFold, StratifiedKFold, train_test_split
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
 
-from polymargin import DualSolver, KernelMulticlassSVC, KernelSolver, LinearMulticlassSVC
+from polymargin import (
+    DualSolver,
+    KernelMulticlassSVC,
+    KernelSolver,
+    LaRankClassifier,
+    LinearMulticlassSVC,
+)
 from polymargin.cli._data import need_labels
 from polymargin.cli._errors import CommandError, Exit
 from polymargin.cli._output import Output
@@ -106,7 +112,9 @@ def make_classifier(options: dict[str, Any]) -> Any:
     if options["n_jobs"] == 0:
         raise CommandError("--n-jobs is a number of threads, or -1 for all cores", Exit.USAGE)
     limit = options["time_limit"]
-    if options["kernel"] is None:
+    if options["online"]:
+        model = _online_classifier(options)
+    elif options["kernel"] is None:
         model = LinearMulticlassSVC(
             **common,
             max_iter=options["max_iter"] or 1000,
@@ -130,6 +138,26 @@ def make_classifier(options: dict[str, Any]) -> Any:
     except ValueError as error:
         raise CommandError(str(error), Exit.USAGE) from error
     return model
+
+
+def _online_classifier(options: dict[str, Any]) -> LaRankClassifier:
+    unused = [name for name in ("class_weight", "weights", "time_limit") if options[name]]
+    if options["loss"] != "crammer_singer":
+        unused.append("loss")
+    if unused:
+        name = {"weights": "weight"}.get(unused[0], unused[0].replace("_", "-"))
+        raise CommandError(f"--online has no --{name}: LaRank knows none", Exit.USAGE)
+    return LaRankClassifier(
+        C=options["c"],
+        kernel=options["kernel"] or "rbf",
+        gamma=options["gamma"],
+        degree=options["degree"],
+        coef0=options["coef0"],
+        n_epochs=options["epochs"],
+        cache_size=options["cache_size"],
+        random_state=options["seed"],
+        n_jobs=options["n_jobs"],
+    )
 
 
 def preparation(
@@ -171,11 +199,12 @@ def fit(
     model = Pipeline([*steps, ("svm", classifier)]) if steps else classifier
     watch = Watch()
     result = Fit(model, classifier, 0.0, watch)
-    solver = classifier.solver
+    solver = getattr(classifier, "solver", None)  # LaRank has none
     usual = KernelSolver() if isinstance(classifier, KernelMulticlassSVC) else DualSolver()
     with warnings.catch_warnings(record=True) as caught, progress_bar(watch, output.chatty) as see:
         warnings.simplefilter("always", ConvergenceWarning)
-        classifier.solver = WatchedSolver(usual if solver is None else solver, see)
+        if hasattr(classifier, "solver"):
+            classifier.solver = WatchedSolver(usual if solver is None else solver, see)
         start = time.perf_counter()
         try:
             classifier.fit(X, y)
@@ -186,7 +215,8 @@ def fit(
         except ValueError as error:
             raise CommandError(f"{data.source}: {error}") from error
         finally:
-            classifier.solver = solver
+            if hasattr(classifier, "solver"):
+                classifier.solver = solver
     result.seconds = time.perf_counter() - start
     for warning in caught:
         if issubclass(warning.category, ConvergenceWarning):

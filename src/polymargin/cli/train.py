@@ -239,8 +239,8 @@ def _finish(
         output.warn(warning)
     if done.interrupted:
         output.warn(
-            f"interrupted after {classifier.n_iter_} passes: {target} is the best certified model "
-            f"so far, at a relative gap of {classifier.dual_gap_:.2g} (tol={classifier.tol:g})"
+            f"interrupted after {classifier.n_iter_} passes: {target} is the best model so far, "
+            f"certified gap {_gap(classifier)}"
         )
     elif done.warning:
         output.warn(done.warning)
@@ -290,11 +290,16 @@ def _training_result(done: Fit, target: str) -> dict[str, Any]:
 
 def _training_lines(done: Fit) -> list[str]:
     c = done.classifier
-    rounds = "working sets" if hasattr(c, "support_") else "passes"
+    rounds = "working sets" if isinstance(c, polymargin.KernelMulticlassSVC) else "passes"
     return facts(
         [
-            ("objective", f"{c.objective_:.8g}"),
-            ("certified gap", f"{c.dual_gap_:.2e} (tolerance {c.tol:g})"),
+            ("objective", f"{c.objective_:.8g}" if np.isfinite(c.objective_) else "not computed"),
+            ("certified gap", _gap(c)),
             (rounds, f"{c.n_iter_:,} in {done.seconds:.2f} s"),
         ]
     )
+
+
+def _gap(classifier: Any) -> str:
+    gap, tol = classifier.dual_gap_, classifier.tol
+    return f"{gap:.2e} (tolerance {tol:g})" if np.isfinite(gap) and tol is not None else "none"

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from polymargin.cli._command import option
+from polymargin.cli._errors import CommandError, Exit
 from polymargin.cli._training import SCALERS
 from polymargin.losses import LOSSES
 
@@ -124,3 +125,51 @@ def train_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for decorator in reversed(OPTIONS):
         function = decorator(function)
     return function
+
+
+def _linear(options: dict[str, Any]) -> bool:
+    return options["kernel"] is None and not options["online"]
+
+
+# options, when they count, and what they need then
+NEEDS: tuple[tuple[tuple[str, ...], Callable[[dict[str, Any]], bool], str], ...] = (
+    (("gamma", "degree", "coef0", "cache_size"), lambda o: not _linear(o), "--kernel or --online"),
+    (("intercept", "intercept_scaling"), _linear, "a linear model"),
+    (("top_k",), lambda o: o["loss"].startswith("top_k"), "--loss top_k_alpha or top_k_beta"),
+    (("epochs",), lambda o: o["online"], "--online"),
+    (("tol", "max_iter", "time_limit"), lambda o: not o["online"], "training without --online"),
+    (("class_weight", "weights"), lambda o: not o["online"], "training without --online"),
+    (("loss",), lambda o: not o["online"], "training without --online"),
+    (("hash_bits",), lambda o: o["features"] == "hash", "--features hash"),
+    (("min_df", "max_features"), lambda o: o["features"] == "tfidf", "--features tfidf"),
+)
+TEXT_ONLY = ("features", "ngrams", "analyzer", "min_df", "max_features", "sublinear", "hash_bits")
+
+
+def given_options() -> set[str]:
+    """Names of the options that were written on the command line."""
+    context = click.get_current_context()
+    written = click.core.ParameterSource.COMMANDLINE
+    return {name for name in context.params if context.get_parameter_source(name) is written}
+
+
+def check_used(options: dict[str, Any], given: set[str]) -> None:
+    """Refuse options that would silently count for nothing."""
+    for names, counts, needed in NEEDS:
+        for name in names:
+            if name in given and not counts(options):
+                raise CommandError(f"{_written(name)} needs {needed}", Exit.USAGE)
+
+
+def check_text_options(given: set[str], source: str) -> None:
+    """Refuse options for text where there is none."""
+    for name in TEXT_ONLY:
+        if name in given:
+            raise CommandError(
+                f"{_written(name)} is for text, but {source} holds numbers", Exit.USAGE
+            )
+
+
+def _written(name: str) -> str:
+    special = {"weights": "--weight", "intercept": "--intercept/--no-intercept"}
+    return special.get(name, f"--{name.replace('_', '-')}")

@@ -141,12 +141,6 @@ def make_classifier(options: dict[str, Any]) -> Any:
 
 
 def _online_classifier(options: dict[str, Any]) -> LaRankClassifier:
-    unused = [name for name in ("class_weight", "weights", "time_limit") if options[name]]
-    if options["loss"] != "crammer_singer":
-        unused.append("loss")
-    if unused:
-        name = {"weights": "weight"}.get(unused[0], unused[0].replace("_", "-"))
-        raise CommandError(f"--online has no --{name}: LaRank knows none", Exit.USAGE)
     return LaRankClassifier(
         C=options["c"],
         kernel=options["kernel"] or "rbf",

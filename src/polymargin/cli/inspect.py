@@ -84,7 +84,7 @@ def _names(names: list[str] | None) -> str:
 
 
 def _number(value: Any, form: str) -> str:
-    return "unknown" if value is None else format(value, form)
+    return "not computed" if value is None or not np.isfinite(value) else format(value, form)
 
 
 def _bytes(size: float) -> str:

@@ -25,7 +25,12 @@ from polymargin.cli._errors import CommandError, Exit, check_output
 from polymargin.cli._evaluation import as_dict, describe, evaluate_on, report_on, source_of
 from polymargin.cli._model import BASE_ATTRIBUTE, Model
 from polymargin.cli._output import Output, facts, percent
-from polymargin.cli._train_options import train_options
+from polymargin.cli._train_options import (
+    check_text_options,
+    check_used,
+    given_options,
+    train_options,
+)
 from polymargin.cli._training import (
     Fit,
     TextOptions,
@@ -70,9 +75,13 @@ def train(**options: Any) -> int:
         raise CommandError("--report and -o name the same file", Exit.USAGE)
     if options["report"] and target is None:
         raise CommandError("--cv alone trains no model to report on: give -o", Exit.USAGE)
+    given = given_options()
+    check_used(options, given)
     classifier = make_classifier(options)
     try:
         task = _read(options, output)
+        if task.training.text is None:
+            check_text_options(given, task.training.source)
         result = Result({}, [])
         done = _fit(classifier, task, options, result, output)
     except KeyboardInterrupt as error:

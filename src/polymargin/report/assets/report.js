@@ -303,14 +303,7 @@ function heatMap(canvas, cells) {
   }
   let drag = null, waiting = false;
   const later = () => { if (!waiting) { waiting = true; requestAnimationFrame(() => { waiting = false; draw(); }); } };
-  canvas.addEventListener("pointerdown", (event) => { drag = { x: event.clientX, y: event.clientY, view: { ...view }, moved: false }; canvas.setPointerCapture(event.pointerId); });
-  canvas.addEventListener("pointermove", (event) => {
-    if (drag) {
-      const scale = view.span / canvas.clientWidth;
-      const dx = event.clientX - drag.x, dy = event.clientY - drag.y;
-      drag.moved = drag.moved || Math.hypot(dx, dy) > 4;
-      if (drag.moved && view.span < n) { view.x = drag.view.x - dx * scale; view.y = drag.view.y - dy * scale; clamp(); later(); hideTip(); return; }
-    }
+  function read(event) {  // say what the cell under the pointer holds
     hover = nearest(event);
     if (hover) {
       const count = counts.get(hover[0] * n + hover[1]) || 0, of = cells.support[hover[0]];
@@ -318,6 +311,16 @@ function heatMap(canvas, cells) {
       showTip(`true: ${true_}\npredicted: ${guess}\n${count} of ${of}${of ? ` (${(100 * count / of).toFixed(1)} %)` : ""}`, event.clientX, event.clientY);
     }
     later();
+  }
+  canvas.addEventListener("pointerdown", (event) => { drag = { x: event.clientX, y: event.clientY, view: { ...view }, moved: false }; canvas.setPointerCapture(event.pointerId); read(event); });
+  canvas.addEventListener("pointermove", (event) => {
+    if (drag) {
+      const scale = view.span / canvas.clientWidth;
+      const dx = event.clientX - drag.x, dy = event.clientY - drag.y;
+      drag.moved = drag.moved || Math.hypot(dx, dy) > 4;
+      if (drag.moved && view.span < n) { view.x = drag.view.x - dx * scale; view.y = drag.view.y - dy * scale; clamp(); later(); hideTip(); return; }
+    }
+    read(event);
   });
   canvas.addEventListener("pointerup", (event) => {
     const click = drag && !drag.moved;
@@ -327,6 +330,7 @@ function heatMap(canvas, cells) {
     if (found && found[0] !== found[1] && counts.has(found[0] * n + found[1])) { chosen = found; choosePair(found); }
     draw();
   });
+  canvas.addEventListener("pointercancel", () => { drag = null; });
   canvas.addEventListener("pointerleave", () => { hover = null; hideTip(); later(); });
   canvas.addEventListener("dblclick", (event) => zoom(0.5, event.offsetX / canvas.clientWidth, event.offsetY / canvas.clientHeight));
   canvas.addEventListener("wheel", (event) => {

@@ -183,7 +183,7 @@ def test_overlapping_members(tmp_path, saved):
     copied = bytearray(content)
     copied[offset] = content[first + 42 : first + 46]
     assert end > second
-    refused(bytes(copied), tmp_path)
+    refused(bytes(copied), tmp_path, "overlap")
 
 
 @pytest.mark.parametrize("name", ["../evil.npy", "/etc/evil.npy", "arrays/../../evil", "C:\\e.npy"])
@@ -238,9 +238,21 @@ def set_state(key, value, step=None):
     return change
 
 
+def number_word(number):
+    """Give the first word of a vocabulary another number, which sparse matrices would use."""
+
+    def change(manifest):
+        state = manifest["model"]["params"]["steps"][0][1]["state"]
+        state["vocabulary_"]["$dict"][0][1] = number
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("name", "change"),
     [
+        *[(name, number_word(n)) for name in ("tf", "tf-idf", "counts") for n in (-1, 2**40, 0.5)],
+        ("tf", lambda m: (number_word(0)(m), number_word(1)(m))),
         ("linear", set_state("predict", "evil")),
         ("linear", set_state("__class__", "evil")),
         ("linear", set_state("_warm_start_state", 1)),

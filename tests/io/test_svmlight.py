@@ -62,6 +62,7 @@ def test_the_same_as_scikit_learn(tmp_path, content):
     assert same(data.X, X)
     assert np.array_equal(data.y, y)
     assert data.X.has_canonical_format
+    assert data.X.indices.dtype == data.X.indptr.dtype == np.int32
 
 
 @in_a_folder(30)

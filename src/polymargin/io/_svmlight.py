@@ -240,6 +240,8 @@ def _as_arrays(parts: Any, n_features: int, first: int) -> tuple[sparse.csr_arra
     labels, indptr, indices, values = parts
     if first:
         indices -= indices.dtype.type(first)
+    if indices.dtype == np.int32 and len(values) < 2**31:
+        indptr = indptr.astype(np.int32)  # of one type, or SciPy would widen the indices
     X = sparse.csr_array((values, indices, indptr), shape=(len(labels), n_features))
     X.has_canonical_format = True
     return X, whole_labels(labels)

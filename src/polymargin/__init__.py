@@ -1,8 +1,10 @@
 """polymargin: multiclass support vector machines, solved exactly, with a certificate."""
 
-from polymargin import projections
+from polymargin import export, io, projections
 from polymargin._kernels import instruction_set
+from polymargin.displays import ConfusedPairsDisplay, ConvergenceDisplay
 from polymargin.estimators import KernelMulticlassSVC, LaRankClassifier, LinearMulticlassSVC
+from polymargin.io import load, save
 from polymargin.losses import LOSSES, Loss, get_loss
 from polymargin.problem import Problem
 from polymargin.solvers import DualSolver, KernelSolver, Solution
@@ -11,6 +13,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "LOSSES",
+    "ConfusedPairsDisplay",
+    "ConvergenceDisplay",
     "DualSolver",
     "KernelMulticlassSVC",
     "KernelSolver",
@@ -19,7 +23,11 @@ __all__ = [
     "Loss",
     "Problem",
     "Solution",
+    "export",
     "get_loss",
     "instruction_set",
+    "io",
+    "load",
     "projections",
+    "save",
 ]

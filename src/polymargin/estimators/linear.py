@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from polymargin.estimators._html import CertificateHTMLMixin
 from polymargin.estimators._progress import PassReporter
 from polymargin.estimators._sparse import canonical_csr, check_sparse_structure
 from polymargin.estimators._target import EncodedTarget, encode_target
@@ -28,7 +29,11 @@ from polymargin.solvers import DualSolver, Solution
 
 
 class LinearMulticlassSVC(
-    CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, BaseEstimator
+    CertificateHTMLMixin,
+    CallbackSupportMixin,
+    LinearClassifierMixin,
+    SparseCoefMixin,
+    BaseEstimator,
 ):
     """Linear multiclass support vector machine, trained to a certified duality gap.
 

@@ -5,12 +5,21 @@ from polymargin._kernels import instruction_set
 from polymargin.estimators import KernelMulticlassSVC, LaRankClassifier, LinearMulticlassSVC
 from polymargin.losses import LOSSES, Loss, get_loss
 from polymargin.problem import Problem
-from polymargin.solvers import DualSolver, KernelSolver, Solution
+from polymargin.solvers import (
+    Checkpoint,
+    CheckpointError,
+    DualSolver,
+    KernelSolver,
+    Solution,
+    StreamSolver,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
     "LOSSES",
+    "Checkpoint",
+    "CheckpointError",
     "DualSolver",
     "KernelMulticlassSVC",
     "KernelSolver",
@@ -19,6 +28,7 @@ __all__ = [
     "Loss",
     "Problem",
     "Solution",
+    "StreamSolver",
     "get_loss",
     "instruction_set",
     "projections",

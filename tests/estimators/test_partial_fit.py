@@ -1,0 +1,478 @@
+"""LinearMulticlassSVC.partial_fit: exact steps, streams cut in any way, classes that come late."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
+
+from polymargin import DualSolver, LinearMulticlassSVC, StreamSolver
+from tests.estimators import LOSS_PARAMS, loss_id, make_problem, make_sparse_problem
+from tests.reference.objective import loss_values
+from tests.reference.stream import SlowStream
+
+by_loss = pytest.mark.parametrize("params", LOSS_PARAMS, ids=loss_id)
+SETTINGS = {
+    "plain": {},
+    "average": {"average": True},
+    "reservoir": {"reservoir": 20, "revisits": 2},
+    "both": {"average": True, "reservoir": 7, "revisits": 1},
+}
+by_settings = pytest.mark.parametrize("chosen", SETTINGS.values(), ids=SETTINGS)
+
+
+def feed(clf, X, y, size, **kwargs):
+    """A stream in batches of one size."""
+    for start in range(0, len(y), size):
+        rows = slice(start, start + size)
+        extra = {name: values[rows] for name, values in kwargs.items()}
+        clf.partial_fit(X[rows], y[rows], **extra)
+    return clf
+
+
+def late_classes(y):
+    """An order in which the classes appear one after the other, 2 first."""
+    first = [2, 0, 3, 1]
+    rng = np.random.default_rng(0)
+    keys = np.array([first.index(label) for label in y]) * 0.2 + rng.random(len(y))
+    return np.argsort(keys, kind="stable")
+
+
+def bits(clf):
+    return clf.coef_.tobytes() + clf.intercept_.tobytes() + repr(clf.classes_.tolist()).encode()
+
+
+def state_of(clf):
+    """Everything a fitted classifier shows."""
+    return bits(clf), clf.n_samples_seen_, clf.n_features_in_, sorted(vars(clf))
+
+
+# --- the step, beside a slow and exact one -------------------------------------------------------
+
+
+@pytest.mark.parametrize("announced", [False, True])
+@by_settings
+@pytest.mark.parametrize(
+    "params", [*LOSS_PARAMS[:2], *({**p, "top_k": 2} for p in LOSS_PARAMS[2:])], ids=loss_id
+)
+def test_steps_are_those_of_the_slow_reference(params, chosen, announced):
+    X, y = make_problem(60)
+    order = late_classes(y)
+    X, y = X[order], y[order]
+    weight = np.random.default_rng(1).choice([0.0, 0.3, 1.0, 2.0], len(y))
+    clf = LinearMulticlassSVC(
+        **params, C=0.1, intercept_scaling=0.7, stream=StreamSolver(**chosen), random_state=3
+    )
+    clf.partial_fit(X, y, classes=range(4) if announced else None, sample_weight=weight)
+    reservoir = {name: value for name, value in chosen.items() if name != "average"}
+    seed = np.random.RandomState(3).randint(np.iinfo(np.int32).max)
+    top_k = params["top_k"] if "top_k" in params["loss"] else None
+    slow = SlowStream(
+        params["loss"], top_k, classes=range(4) if announced else None, seed=seed, **reservoir
+    )
+    slow.learn(np.column_stack([X, np.full(len(y), 0.7)]), y.tolist(), 0.1 * weight)
+    averages = chosen.get("average", False)
+    expected = np.array([slow.average(j) if averages else slow.W[j] for j in range(4)])
+    np.testing.assert_allclose(clf.coef_, expected[:, :-1], rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(clf.intercept_, 0.7 * expected[:, -1], rtol=1e-8, atol=1e-10)
+    assert clf.n_samples_seen_ == np.count_nonzero(weight)
+    np.testing.assert_allclose(
+        clf.decision_function(X), X @ clf.coef_.T + clf.intercept_, rtol=1e-8, atol=1e-10
+    )
+
+
+def test_the_step_leaves_the_margin_satisfied_where_c_allows_it():
+    x, other = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
+    clf = LinearMulticlassSVC(C=1e6, fit_intercept=False)
+    clf.partial_fit(other, [1], classes=[0, 1, 2]).partial_fit(x, [0])
+    scores = clf.decision_function(x)[0]
+    assert scores[0] - scores[1:].max() == pytest.approx(1.0)
+
+
+# --- batches -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", ["dense", "sparse"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@by_settings
+@by_loss
+def test_batches_of_any_size_are_one_stream_bit_for_bit(params, chosen, dtype, data):
+    X, y = make_problem(300, 12) if data == "dense" else make_sparse_problem(300, 40, 4)
+    order = late_classes(y)
+    X, y = X[order].astype(dtype), y[order]
+    models = []
+    for size in (1, 17, len(y)):
+        clf = LinearMulticlassSVC(
+            **params, C=0.3, random_state=0, stream=StreamSolver(**chosen), fit_intercept=True
+        )
+        models.append(feed(clf, X, y, size))
+        assert models[-1].coef_.dtype == dtype
+    assert bits(models[0]) == bits(models[1]) == bits(models[2])
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    cuts=st.lists(st.integers(0, 80), max_size=12),
+    labels=st.lists(st.sampled_from("abcdefghijkl"), min_size=80, max_size=80),
+    loss=st.sampled_from(LOSS_PARAMS),
+    chosen=st.sampled_from(list(SETTINGS.values())),
+    seed=st.integers(0, 5),
+)
+def test_any_cuts_and_any_late_classes(cuts, labels, loss, chosen, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((80, 5)) * (rng.random((80, 5)) < 0.7)
+    weight = rng.choice([0.0, 1.0, 3.0], 80, p=[0.2, 0.6, 0.2])
+    weight[0] = 1.0
+    y = np.array(labels)
+    make = LinearMulticlassSVC(**loss, C=0.5, random_state=1, stream=StreamSolver(**chosen))
+    whole = clone(make).partial_fit(X, y, sample_weight=weight)
+    assert whole.classes_.tolist() == sorted(set(y[weight > 0]))
+    parts = clone(make)
+    bounds = sorted({1, 80, *(cut for cut in cuts if cut > 0)})
+    for first, last in zip([0, *bounds[:-1]], bounds, strict=True):
+        parts.partial_fit(X[first:last], y[first:last], sample_weight=weight[first:last])
+    assert bits(whole) == bits(parts)
+    assert parts.decision_function(X).tobytes() == whole.decision_function(X).tobytes()
+
+
+def test_more_late_classes_than_a_vector_is_wide():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(150), 4)
+    centres = rng.standard_normal((150, 60))
+    X = centres[y] + 0.1 * rng.standard_normal((len(y), 60))
+    one, all_at_once = (feed(LinearMulticlassSVC(), X, y, size) for size in (1, len(y)))
+    assert bits(one) == bits(all_at_once)
+    assert one.score(X, y) > 0.9
+
+
+@by_settings
+def test_a_pickled_stream_goes_on_bit_for_bit(chosen):
+    X, y = make_sparse_problem(200, 40, 4)
+    clf = LinearMulticlassSVC(random_state=0, stream=StreamSolver(**chosen))
+    whole = clone(clf).partial_fit(X, y)
+    clf.partial_fit(X[:90], y[:90])
+    kept = pickle.loads(pickle.dumps(clf))
+    copied = copy.deepcopy(clf)
+    for other in (kept, copied, clf):
+        other.partial_fit(X[90:], y[90:])
+        assert bits(other) == bits(whole)
+
+
+def test_dense_and_sparse_and_both_types_may_alternate():
+    X, y = make_sparse_problem(200, 40, 4)
+    dense = X.toarray()
+    stream = StreamSolver(reservoir=30)
+    clf = LinearMulticlassSVC(random_state=0, stream=stream).partial_fit(X[:50], y[:50])
+    clf.partial_fit(dense[50:100], y[50:100]).partial_fit(X[100:].astype(np.float32), y[100:])
+    same = LinearMulticlassSVC(random_state=0, stream=stream).partial_fit(dense, y)
+    assert clf.coef_.dtype == np.float64
+    np.testing.assert_allclose(clf.coef_, same.coef_, atol=1e-5)
+    wide = X.copy()
+    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+    long = LinearMulticlassSVC(random_state=0, stream=stream).partial_fit(wide, y)
+    short = LinearMulticlassSVC(random_state=0, stream=stream).partial_fit(X, y)
+    assert bits(long) == bits(short)
+
+
+def test_rows_without_entries_are_examples():
+    X = sparse.csr_array(np.zeros((4, 3)))
+    y = [0, 1, 2, 0]
+    stream = StreamSolver(reservoir=4, average=True)
+    clf = LinearMulticlassSVC(stream=stream).partial_fit(X, y)
+    assert not clf.coef_.any() and clf.intercept_.any()
+    without = LinearMulticlassSVC(stream=stream, fit_intercept=False).partial_fit(X, y)
+    assert not without.coef_.any() and not without.intercept_.any()
+
+
+# --- classes that appear later -------------------------------------------------------------------
+
+
+@by_loss
+def test_late_classes_are_learned(params):
+    X, y = load_digits(return_X_y=True)
+    X = X / 16
+    order = np.argsort(y >= 5, kind="stable")  # first 0 to 4, then the others
+    clf = LinearMulticlassSVC(**params)
+    feed(clf, X[order][:800], y[order][:800], 50)
+    assert clf.classes_.tolist() == [0, 1, 2, 3, 4]
+    feed(clf, X[order][800:], y[order][800:], 50)
+    feed(clf, X, y, 50)
+    assert clf.classes_.tolist() == list(range(10))
+    assert clf.score(X, y) > 0.85
+
+
+def test_a_late_class_of_one_vs_rest_is_as_if_announced():
+    X, y = make_problem(200)
+    order = late_classes(y)
+    X, y = X[order], y[order]
+    for chosen in SETTINGS.values():
+        clf = LinearMulticlassSVC(
+            loss="one_vs_rest", C=0.2, random_state=0, stream=StreamSolver(**chosen)
+        )
+        late = clone(clf).partial_fit(X, y)
+        announced = clone(clf).partial_fit(X, y, classes=range(4))
+        np.testing.assert_allclose(late.coef_, announced.coef_, atol=1e-10)
+        np.testing.assert_allclose(late.intercept_, announced.intercept_, atol=1e-10)
+
+
+@pytest.mark.parametrize("params", LOSS_PARAMS[:4], ids=loss_id)
+def test_a_late_class_of_the_others_starts_at_zero(params):
+    X, y = make_problem(100)
+    clf = LinearMulticlassSVC(**params).partial_fit(X[y < 3], y[y < 3])
+    before = clf.coef_
+    clf.partial_fit(np.zeros((1, X.shape[1])), [3])  # moves nothing but the intercept
+    np.testing.assert_array_equal(clf.coef_[:3], before)
+    assert not clf.coef_[3].any()
+
+
+def test_labels_that_sort_before_earlier_ones():
+    X, y = make_problem()
+    names = np.array(["d", "bb", "c", "a"])
+    clf = LinearMulticlassSVC()
+    for code in (0, 1, 2, 3, 0, 1, 2, 3):
+        clf.partial_fit(X[y == code], names[y[y == code]])
+    assert clf.classes_.tolist() == ["a", "bb", "c", "d"]
+    same = LinearMulticlassSVC()
+    for code in (0, 1, 2, 3, 0, 1, 2, 3):
+        same.partial_fit(X[y == code], y[y == code])
+    np.testing.assert_array_equal(clf.coef_, same.coef_[[3, 1, 2, 0]])
+    np.testing.assert_array_equal(clf.predict(X), names[same.predict(X)])
+
+
+@by_loss
+def test_a_stream_may_begin_with_a_single_class(params):
+    X, y = make_problem()
+    clf = LinearMulticlassSVC(**params).partial_fit(X[y == 2], y[y == 2])
+    assert clf.classes_.tolist() == [2] and clf.coef_.shape == (1, X.shape[1])
+    assert clf.predict(X[:5]).tolist() == [2] * 5
+    assert clf.predict_top_k(X[:2], k=1).tolist() == [[2], [2]]
+    assert clf.decision_function(X[:5]).shape == (5, 1)
+    assert clf.partial_fit(X, y).score(X, y) > 0.5
+
+
+@by_loss
+def test_two_classes_are_folded_as_in_fit(params):
+    X, y = make_problem(n_classes=2)
+    clf = LinearMulticlassSVC(**params, C=0.1).partial_fit(X, y)
+    assert clf.coef_.shape == (1, X.shape[1]) and clf.intercept_.shape == (1,)
+    scores = clf.decision_function(X)
+    np.testing.assert_allclose(scores, X @ clf.coef_[0] + clf.intercept_, atol=1e-12)
+    np.testing.assert_array_equal(clf.predict(X), (scores > 0).astype(int))
+
+
+def test_top_k_with_fewer_classes_than_k():
+    X, y = make_problem(200, n_classes=4)
+    order = late_classes(y)
+    clf = LinearMulticlassSVC(loss="top_k_alpha", top_k=3)
+    feed(clf, X[order], y[order], 7)
+    assert len(clf.classes_) == 4 and np.isfinite(clf.coef_).all()
+
+
+# --- what it is next to fit ----------------------------------------------------------------------
+
+
+@by_loss
+def test_one_pass_is_one_pass_of_fit(params):
+    X, y = make_sparse_problem(300)
+    solver = DualSolver(certify=False, shuffle=False, acceleration=False, shrinking=False)
+    fit = LinearMulticlassSVC(**params, max_iter=1, solver=solver).fit(X, y)
+    clf = LinearMulticlassSVC(**params).partial_fit(X, y, classes=np.unique(y))
+    np.testing.assert_allclose(clf.coef_, fit.coef_, atol=1e-12)
+    np.testing.assert_allclose(clf.intercept_, fit.intercept_, atol=1e-12)
+
+
+@by_loss
+def test_a_large_reservoir_comes_close_to_the_optimum(params):
+    X, y = make_problem(200)
+    best = LinearMulticlassSVC(**params, C=0.1, tol=1e-6).fit(X, y)
+
+    def objective(clf):
+        W = np.column_stack([clf.coef_, clf.intercept_])
+        scores = X @ clf.coef_.T + clf.intercept_
+        k = params.get("top_k")
+        return 0.5 * (W**2).sum() + 0.1 * loss_values(scores, y, params["loss"], k).sum()
+
+    assert objective(best) == pytest.approx(best.objective_, rel=1e-6)
+    stream = StreamSolver(reservoir=200, revisits=100)
+    clf = LinearMulticlassSVC(**params, C=0.1, random_state=0, stream=stream)
+    clf.partial_fit(X, y, classes=range(4))
+    plain = LinearMulticlassSVC(**params, C=0.1).partial_fit(X, y, classes=range(4))
+    assert objective(clf) < 1.02 * best.objective_
+    assert objective(plain) > 1.02 * best.objective_
+
+
+@by_loss
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_stream_goes_on_from_a_fit(params, n_classes):
+    X, y = make_problem(200, n_classes=n_classes)
+    clf = LinearMulticlassSVC(**params, C=0.1, tol=1e-8).fit(X, y)
+    at_fit = clf.decision_function(X)
+    coef = clf.coef_
+    nothing = np.zeros((1, X.shape[1]))
+    clf.set_params(fit_intercept=True)
+    clf.partial_fit(nothing, [0], sample_weight=[0.0])  # absent: only the form changes
+    np.testing.assert_allclose(clf.coef_, coef, atol=1e-12)
+    np.testing.assert_allclose(clf.decision_function(X), at_fit, atol=1e-10)
+    for name in ("objective_", "dual_gap_", "history_"):
+        assert not hasattr(clf, name)
+    clf.partial_fit(np.full((1, X.shape[1]), 9.0), [9])
+    assert clf.classes_.tolist() == [*range(n_classes), 9]
+    assert clf.predict(np.full((1, X.shape[1]), 9.0)).tolist() == [9]
+
+
+def test_fit_after_a_stream_starts_afresh():
+    X, y = make_problem()
+    clean = LinearMulticlassSVC(random_state=0, C=0.1).fit(X, y)
+    clf = LinearMulticlassSVC(random_state=0, C=0.1, warm_start=True)
+    clf.partial_fit(X[:, :3], y).fit(X, y)
+    np.testing.assert_array_equal(clf.coef_, clean.coef_)
+    assert not hasattr(clf, "n_samples_seen_") and clf.dual_gap_ <= 1e-3
+    assert sorted(vars(clf)) == sorted({**vars(clean), "_warm_start_state": 0})
+
+
+def test_c_and_class_weight_may_change_between_batches():
+    X, y = make_problem()
+    clf = LinearMulticlassSVC(C=0.1, class_weight={0: 2.0, 9: 7.0}).partial_fit(X[:60], y[:60])
+    clf.set_params(C=0.3, class_weight=None).partial_fit(X[60:], y[60:])
+    weight = np.where(np.arange(120) < 60, np.where(y == 0, 0.2, 0.1), 0.3)
+    same = LinearMulticlassSVC(C=1.0).partial_fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(clf.coef_, same.coef_, atol=1e-12)
+
+
+def test_averages_of_a_sparsified_stream_and_memory_of_the_reservoir():
+    X, y = make_problem()
+    clf = LinearMulticlassSVC(stream=StreamSolver(reservoir=5), C=0.01).partial_fit(X, y)
+    assert clf._stream.model.n_kept <= 5
+    coef = clf.coef_
+    clf.sparsify()
+    assert sparse.issparse(clf.coef_)
+    clf.partial_fit(X, y)
+    assert not sparse.issparse(clf.coef_) and not np.array_equal(clf.coef_, coef)
+
+
+# --- bad input: a clear error, and the model as it was --------------------------------------------
+
+
+def _bad_batches():
+    X, y = make_problem()
+    nan, inf = X.copy(), X.copy()
+    nan[7, 1], inf[7, 1] = np.nan, np.inf
+    weight = np.ones(len(y))
+    return {
+        "text": ((X, y.astype(str)), {}, "Labels of type"),
+        "features": ((X[:, :5], y), {}, "features"),
+        "nan": ((nan, y), {}, "NaN"),
+        "inf": ((inf, y), {}, "infinity"),
+        "negative weight": ((X, y), {"sample_weight": -weight}, "[Nn]egative"),
+        "weights of another length": ((X, y), {"sample_weight": weight[:3]}, "sample_weight"),
+        "lengths": ((X, y[:5]), {}, "inconsistent"),
+        "overflow": ((X * 1e200, y), {}, "overflow"),
+        "fractions": ((X, y + 0.5), {}, "Unknown label type"),
+        "empty": ((X[:0], y[:0]), {}, "0 sample"),
+        "two-dimensional": ((X[0], y[0]), {}, "2D array"),
+        "lost class": ((X, y), {"classes": [0, 1]}, "must contain"),
+    }
+
+
+@pytest.mark.parametrize("name", _bad_batches())
+def test_bad_input_leaves_the_model_as_it_was(name):
+    X, y = make_problem()
+    clf = LinearMulticlassSVC(random_state=0, stream=StreamSolver(average=True, reservoir=9))
+    clf.partial_fit(X, y)
+    before = state_of(clf)
+    arguments, keywords, message = _bad_batches()[name]
+    with pytest.raises(ValueError, match=message):
+        clf.partial_fit(*arguments, **keywords)
+    assert state_of(clf) == before
+    again = LinearMulticlassSVC(random_state=0, stream=StreamSolver(average=True, reservoir=9))
+    again.partial_fit(X, y).partial_fit(X, y)
+    assert bits(clf.partial_fit(X, y)) == bits(again)
+
+
+def test_unannounced_labels():
+    X, y = make_problem()
+    clf = LinearMulticlassSVC().partial_fit(X[y < 3], y[y < 3], classes=[0, 1, 2])
+    before = state_of(clf)
+    with pytest.raises(ValueError, match=r"not announced: \[3\]"):
+        clf.partial_fit(X, y)
+    with pytest.raises(ValueError, match="not the set of classes"):
+        clf.partial_fit(X[y < 3], y[y < 3], classes=[0, 1, 2, 3])
+    with pytest.raises(ValueError, match=r"not announced: \[3\]"):
+        LinearMulticlassSVC().partial_fit(X, y, classes=[0, 1, 2])
+    assert state_of(clf) == before
+    clf.partial_fit(X[y < 3], y[y < 3], classes=[2, 1, 0])
+
+
+def test_an_open_stream_may_announce_its_classes_later():
+    X, y = make_problem()
+    clf = LinearMulticlassSVC().partial_fit(X[y < 2], y[y < 2])
+    clf.partial_fit(X[y < 3], y[y < 3], classes=[0, 1, 2, 3])
+    assert clf.classes_.tolist() == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match="not announced"):
+        clf.partial_fit(X, y + 1)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"loss": "weston_watkins"}, {"fit_intercept": False}, {"stream": StreamSolver(average=True)}],
+)
+def test_what_must_not_change_along_a_stream(change):
+    X, y = make_problem()
+    clf = LinearMulticlassSVC().partial_fit(X, y)
+    before = bits(clf)
+    with pytest.raises(ValueError, match="must not change along a stream"):
+        clf.set_params(**change).partial_fit(X, y)
+    assert bits(clf) == before
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ({"average": 3}, "average"),
+        ({"reservoir": -1}, "reservoir"),
+        ({"reservoir": 2.5}, "reservoir"),
+        ({"revisits": 0}, "revisits"),
+    ],
+)
+def test_settings_that_mean_nothing(chosen, message):
+    X, y = make_problem()
+    with pytest.raises(ValueError, match=message):
+        LinearMulticlassSVC(stream=StreamSolver(**chosen)).partial_fit(X, y)
+
+
+def test_balanced_weights_need_all_labels():
+    X, y = make_problem()
+    clf = LinearMulticlassSVC(class_weight="balanced")
+    with pytest.raises(ValueError, match="partial_fit"):
+        clf.partial_fit(X, y)
+    with pytest.raises(NotFittedError):
+        clf.predict(X)
+    with pytest.raises(ValueError, match="weight zero"):
+        LinearMulticlassSVC().partial_fit(X, y, sample_weight=np.zeros(len(y)))
+    assert not hasattr(clf, "coef_")
+
+
+def test_settings_are_nested_parameters():
+    clf = LinearMulticlassSVC(stream=StreamSolver())
+    clf.set_params(stream__average=True)
+    assert clone(clf).stream.average
+
+
+# --- real data -----------------------------------------------------------------------------------
+
+
+def test_one_pass_over_news20_reaches_the_papers_accuracy(load_data):
+    """Blondel et al. 2014, table II: 83.5 to 83.9 % after one pass, on their version of it."""
+    X, y, X_test, y_test = load_data("news20", np.float32)
+    order = np.random.default_rng(0).permutation(len(y))
+    clf = LinearMulticlassSVC(C=1.0, fit_intercept=False)
+    feed(clf, X[order], y[order], 1000)
+    assert clf.score(X_test, y_test) > 0.82

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -46,9 +47,8 @@ def same(one, other):
         assert getattr(one, name).tobytes() == getattr(other, name).tobytes()
     for name in ("data", "indices", "indptr"):
         np.testing.assert_array_equal(getattr(one.block, name), getattr(other.block, name))
-    assert (one.primal, one.dual, one.n_iter, one.status) == pytest.approx(
-        (other.primal, other.dual, other.n_iter, other.status), rel=0, abs=0, nan_ok=True
-    )
+    assert (one.n_iter, one.status) == (other.n_iter, other.status)
+    np.testing.assert_array_equal((one.primal, one.dual), (other.primal, other.dual))
     for name in set(one.history) - {"time"}:
         np.testing.assert_array_equal(one.history[name], other.history[name])
 
@@ -100,7 +100,7 @@ def test_a_run_goes_on_bit_for_bit(case, tmp_path):
 def test_a_warm_start_goes_on_bit_for_bit(tmp_path):
     first = DualSolver().solve(make(C=0.3), tol=1e-4, random_state=0)
     problem, place = make(), Checkpoint(tmp_path / "fit", passes=1)
-    call = {"tol": 1e-6, "random_state": 0, "start": first}
+    call = {"tol": 1e-6, "random_state": 0, "start": first, "max_iter": 40}
     with pytest.raises(CrashError):
         DualSolver().solve(problem, **call, checkpoint=place, progress=crash_at(4))
     with pytest.raises(CheckpointError, match="warm start"):
@@ -112,13 +112,13 @@ def test_a_warm_start_goes_on_bit_for_bit(tmp_path):
 def test_a_fit_that_reached_its_limit_goes_on(params, tmp_path):
     X, y = make_problem(300)
     place = tmp_path / "fit"
-    clf = LinearMulticlassSVC(**params, C=10.0, tol=1e-7, max_iter=5, random_state=0)
+    clf = LinearMulticlassSVC(**params, C=0.1, tol=1e-4, max_iter=5, random_state=0)
     clf.set_params(checkpoint=str(place)).fit(X, y)
     assert clf.n_iter_ == 5 and place.exists()
     again = clone(clf).fit(X, y)  # nothing to do: the same model
     assert again.coef_.tobytes() == clf.coef_.tobytes()
     clf.set_params(max_iter=3000).fit(X, y)
-    assert not place.exists() and clf.dual_gap_ <= 1e-7
+    assert not place.exists() and clf.dual_gap_ <= 1e-4
     whole = clone(clf).set_params(checkpoint=None).fit(X, y)
     assert whole.coef_.tobytes() == clf.coef_.tobytes()
     np.testing.assert_array_equal(whole.history_["pass"], clf.history_["pass"])
@@ -142,10 +142,10 @@ def test_a_time_limit_counts_from_this_call(tmp_path):
 
 
 def test_without_a_random_state_any_run_goes_on(tmp_path):
-    problem, place = make(), Checkpoint(tmp_path / "fit", passes=1)
+    problem, place = make(C=0.1), Checkpoint(tmp_path / "fit", passes=1)
     with pytest.raises(CrashError):
-        DualSolver().solve(problem, tol=1e-6, checkpoint=place, progress=crash_at(3))
-    assert DualSolver().solve(problem, tol=1e-6, checkpoint=place).status == "converged"
+        DualSolver().solve(problem, tol=1e-4, checkpoint=place, progress=crash_at(3))
+    assert DualSolver().solve(problem, tol=1e-4, checkpoint=place).status == "converged"
     assert not Path(place.path).exists()
 
 
@@ -228,7 +228,7 @@ def stopped(tmp_path):
     """A classifier, data, and the checkpoint of an interrupted fit."""
     X, y = make_problem(200)
     place = tmp_path / "fit"
-    clf = LinearMulticlassSVC(C=10.0, tol=1e-7, max_iter=4, random_state=0)
+    clf = LinearMulticlassSVC(C=0.1, tol=1e-4, max_iter=4, random_state=0)
     clf.set_params(checkpoint=place).fit(X, y)
     assert place.exists()
     return clf.set_params(max_iter=1000), X, y, place
@@ -274,7 +274,8 @@ def test_later_formats_are_refused(stopped):
 
 def test_a_checkpoint_holds_no_pickles(stopped):
     *_, place = stopped
-    with np.load(place, allow_pickle=False) as archive:
+    file = io.BytesIO(place.read_bytes()[module.HEADER :])
+    with np.load(file, allow_pickle=False) as archive:
         names = archive.files
         rest = json.loads(archive[module.REST].tobytes())
         assert all(archive[name].dtype != object for name in names)
@@ -282,7 +283,7 @@ def test_a_checkpoint_holds_no_pickles(stopped):
 
 
 CHANGES = {
-    "C": ({"C": 9.0}, "C, sample_weight or class_weight"),
+    "C": ({"C": 0.2}, "C, sample_weight or class_weight"),
     "class_weight": ({"class_weight": {0: 2.0}}, "C, sample_weight or class_weight"),
     "loss": ({"loss": "weston_watkins"}, "loss"),
     "intercept": ({"fit_intercept": False}, "intercept"),

@@ -24,6 +24,9 @@ class StreamEngine {
                  std::int64_t capacity, int revisits, std::uint64_t seed)
         : stream_(checked({loss_kind(loss), top_k, d, T(bias), capacity, revisits, seed})) {}
 
+    StreamEngine(const StreamEngine&) = delete;
+    StreamEngine& operator=(const StreamEngine&) = delete;
+
     void add_class(int model) {
         require(model < n_classes(), "no such class");
         stream_.add_class(model);

@@ -24,6 +24,8 @@ from polymargin.estimators._sparse import canonical_csr
 from polymargin.losses import get_loss
 from polymargin.solvers.stream import StreamModel, StreamSolver
 
+Rows = tuple[Any, NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]
+
 OF_A_FIT = ("objective_", "dual_objective_", "dual_gap_", "history_", "dual_coef_")
 
 
@@ -115,6 +117,20 @@ class PartialFitMixin:
             The estimator. After `fit`, the stream goes on from its coefficients. `C` and
             `class_weight` may change between calls; the loss, the intercept and `stream` may not.
         """
+        before = dict(vars(self))
+        try:
+            batch = self._prepare_batch(X, y, classes, sample_weight)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        self._learn_batch(*batch)
+        return self
+
+    def _prepare_batch(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any
+    ) -> tuple[Stream, StreamLabels, bool, list[int], Rows]:
+        """Everything that can be wrong with the input is found here; the stream does not change."""
         goes_on = "classes_" in vars(self)
         X, y = self._validate_training_data(X, y, reset=not goes_on)
         stream: Stream | None = vars(self).get("_stream")
@@ -133,20 +149,29 @@ class PartialFitMixin:
         labels, cuts = _merge_labels(stream, y, c, classes)
         codes = np.zeros(len(y), np.int32)
         codes[c > 0] = labels.encode(y[c > 0]) + stream.reserved
-        # nothing can be wrong with the input any more: only now the stream changes
-        stream.closed |= classes is not None
-        stream.labels, stream._shown = labels, None
+        closes = stream.closed or classes is not None
+        return stream, labels, closes, cuts, (X, codes, c, squared_norms)
+
+    def _learn_batch(
+        self,
+        stream: Stream,
+        labels: StreamLabels,
+        closes: bool,
+        cuts: list[int],
+        rows: Rows,
+    ) -> None:
+        """Learn the parts of a batch between the first appearances of new classes."""
+        stream.closed, stream.labels, stream._shown = closes, labels, None
         try:
             while stream.model.n_columns < len(labels.by_code) - len(cuts) + stream.reserved:
                 stream.add_column()  # announced
-            for part, (first, last) in enumerate(pairwise([0, *cuts, len(y)])):
+            for part, (first, last) in enumerate(pairwise([0, *cuts, len(rows[1])])):
                 if part > 0:
                     stream.add_column()
-                stream.model.learn(X, codes, c, squared_norms, first, last)
+                stream.model.learn(*rows, first, last)
         finally:  # after Ctrl-C the examples before it count
             labels.by_code = labels.by_code[: stream.model.n_columns - stream.reserved]
             self._set_stream(stream)
-        return self
 
     def _fixed_parameters(self) -> tuple[Any, ...]:
         settings = StreamSolver() if self.stream is None else self.stream
@@ -210,7 +235,13 @@ def _costs(
     c = np.full(len(y), float(C))
     with np.errstate(over="ignore"):
         if sample_weight is not None:
-            c *= _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            c *= _check_sample_weight(
+                sample_weight,
+                X,
+                dtype=np.float64,
+                ensure_non_negative=True,
+                allow_all_zero_weights=True,
+            )
         if class_weight is not None:
             weights = np.array([class_weight.get(label, 1.0) for label in y.tolist()], np.float64)
             if not (np.isfinite(weights).all() and (weights >= 0).all()):

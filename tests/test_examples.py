@@ -41,4 +41,4 @@ def test_text_stream_of_clinc150():
     path = datasets.data_folder() / "clinc150.jsonl.gz"
     if not path.is_file():
         pytest.skip(f"{path} is absent")
-    assert load("text_stream").main([str(path)]) > 0.7
+    assert load("text_stream").main([str(path)]) > 0.7  # 18 % of the texts are out of scope

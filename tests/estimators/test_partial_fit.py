@@ -230,6 +230,14 @@ def test_a_late_class_of_the_others_starts_at_zero(params):
     assert not clf.coef_[3].any()
 
 
+@pytest.mark.filterwarnings("error")
+def test_many_classes_in_a_small_batch_are_nothing_to_warn_of():
+    clf = LinearMulticlassSVC()
+    for start in range(0, 60, 30):
+        clf.partial_fit(np.eye(60)[start : start + 30], np.arange(start, start + 30))
+    assert len(clf.classes_) == 60
+
+
 def test_labels_that_sort_before_earlier_ones():
     X, y = make_problem()
     names = np.array(["d", "bb", "c", "a"])

@@ -317,13 +317,18 @@ class LinearMulticlassSVC(
         return tags
 
     def _validate_training_data(
-        self, X: Any, y: Any, *, reset: bool = True
+        self,
+        X: Any,
+        y: Any,
+        *,
+        reset: bool = True,
+        check_labels: Any = check_classification_targets,
     ) -> tuple[Any, np.ndarray]:
         """Check data and labels, and bring the data to a layout that the kernels read."""
         check_sparse_structure(X)
         floats = [np.float64, np.float32]
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=floats, order="C", reset=reset)
-        check_classification_targets(y)
+        check_labels(y)
         if sparse.issparse(X):
             check_sparse_structure(X)
             X = canonical_csr(X)

@@ -16,10 +16,11 @@ def markdown(results: dict[str, Any]) -> str:
     if "blondel" in results:
         found = results["blondel"]
         parts.append(
-            "## Blondel et al. 2014, table II: one pass on news20\n\nTen stratified splits of 4/5 and "
-            f"1/5, C = 1, no intercept: {found['plain']:.2f} ± {found['plain ±']:.2f} % (averaged "
-            f"weights {found['averaged']:.2f} ± {found['averaged ±']:.2f} %). The paper has 83.51 ± "
-            "1.04 (Sort) and 83.85 ± 0.87 % (Pivot), on its version of the data; ours is LIBSVM's."
+            "## Blondel et al. 2014, table II: one pass on news20\n\nTen stratified splits of 4/5 "
+            f"and 1/5, C = 1, no intercept: {found['plain']:.2f} ± {found['plain ±']:.2f} % "
+            f"(averaged weights {found['averaged']:.2f} ± {found['averaged ±']:.2f} %). The paper has "
+            "83.51 ± 1.04 (Sort) and 83.85 ± 0.87 % (Pivot), on its version of the data; ours is "
+            "LIBSVM's."
         )
     if "gains" in results:
         parts.append(_gains(results["gains"]))

@@ -444,6 +444,7 @@ class _Run:
     def solution(self) -> Solution:
         """The best certified model; without certificates, the last one."""
         if self.best is None and self.settings.certify:
+            self.v_pass = -1  # Ctrl-C may have ended a pass halfway since ||V||^2 was computed
             self._certify(float("nan"), None)
         if self.best is not None:
             weights, block = self.best.weights, self.best.block

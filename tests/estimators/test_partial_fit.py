@@ -15,6 +15,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 
 from polymargin import DualSolver, LinearMulticlassSVC, StreamSolver
+from polymargin.solvers.stream import StreamModel
 from tests.estimators import LOSS_PARAMS, loss_id, make_problem, make_sparse_problem
 from tests.reference.objective import loss_values
 from tests.reference.stream import SlowStream
@@ -360,6 +361,39 @@ def test_averages_of_a_sparsified_stream_and_memory_of_the_reservoir():
     assert sparse.issparse(clf.coef_)
     clf.partial_fit(X, y)
     assert not sparse.issparse(clf.coef_) and not np.array_equal(clf.coef_, coef)
+
+
+def test_ctrl_c_keeps_the_examples_before_it(monkeypatch):
+    X, y = make_problem()
+    order = np.argsort(y, kind="stable")
+    X, y = X[order], y[order]
+    learn = StreamModel.learn
+
+    def interrupted(self, *rows):
+        learn(self, *rows)
+        if self.n_columns == 3:
+            raise KeyboardInterrupt
+
+    clf = LinearMulticlassSVC()
+    with monkeypatch.context() as patch:
+        patch.setattr(StreamModel, "learn", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            clf.partial_fit(X, y)
+    assert clf.classes_.tolist() == [0, 1, 2]
+    assert clf.n_samples_seen_ == np.count_nonzero(y < 3)
+    clf.partial_fit(X[y == 3], y[y == 3])
+    assert bits(clf) == bits(LinearMulticlassSVC().partial_fit(X, y))
+
+
+def test_memory_does_not_grow_with_the_stream():
+    rng = np.random.default_rng(0)
+    clf = LinearMulticlassSVC(stream=StreamSolver(average=True, reservoir=50))
+    sizes = []
+    for n in (1000, 9000):
+        X, y = rng.standard_normal((n, 6)), rng.integers(0, 5, n)
+        sizes.append(len(pickle.dumps(clf.partial_fit(X, y))))
+    assert clf._stream.model.n_kept == 50
+    assert sizes[1] < 1.1 * sizes[0]
 
 
 # --- bad input: a clear error, and the model as it was --------------------------------------------

@@ -93,6 +93,7 @@ CONTENDERS = (
     Contender("crammer_singer, averaged", ours(average=True), COSTS),
     Contender("crammer_singer, reservoir", ours(reservoir=1000), COSTS),
     Contender("weston_watkins", ours("weston_watkins"), LOWER_COSTS),
+    Contender("weston_watkins, reservoir", ours("weston_watkins", reservoir=1000), LOWER_COSTS),
     Contender("one_vs_rest", ours("one_vs_rest"), COSTS),
     Contender("SGD hinge", sgd(), ALPHAS),
     Contender("SGD hinge, averaged", sgd(average=True), ALPHAS),
@@ -142,22 +143,23 @@ def tune(contender: Contender, data: datasets.Dataset) -> dict[str, Any]:
     return {"value": contender.grid[int(np.argmax(scores))], "validation": scores}
 
 
-def passes(names: Sequence[str], quick: bool) -> list[dict[str, Any]]:
-    """One row per data set and contender."""
+def passes(names: Sequence[str], only: str, quick: bool) -> list[dict[str, Any]]:
+    """One row per data set and contender whose name has ``only`` in it."""
     rows = []
+    contenders = [contender for contender in CONTENDERS if only in contender.name]
     for name in names:
         data = load(name, quick)
         classes = np.unique(data.y_train)
-        chosen = {contender.name: tune(contender, data) for contender in CONTENDERS}
-        found: dict[str, list[tuple[float, float]]] = {c.name: [] for c in CONTENDERS}
+        chosen = {contender.name: tune(contender, data) for contender in contenders}
+        found: dict[str, list[tuple[float, float]]] = {c.name: [] for c in contenders}
         for seed in range(ORDERS[name]):
             order = np.random.default_rng(100 + seed).permutation(len(data.y_train))
             X, y = data.X_train[order], data.y_train[order]
-            for contender in CONTENDERS:
+            for contender in contenders:
                 classifier = contender.classifier(chosen[contender.name]["value"], name)
                 seconds = one_pass(classifier, X, y, classes)
                 found[contender.name].append((classifier.score(data.X_test, data.y_test), seconds))
-        for contender in CONTENDERS:
+        for contender in contenders:
             accuracies, seconds = np.array(found[contender.name]).T
             rows.append(
                 {
@@ -245,7 +247,7 @@ def batches(quick: bool) -> list[dict[str, Any]]:
     for size in BATCHES:
         n = min(len(data.y_train), 300 * size)
         row: dict[str, Any] = {"size": size}
-        for contender in (CONTENDERS[0], CONTENDERS[5], CONTENDERS[7]):
+        for contender in (CONTENDERS[0], CONTENDERS[6], CONTENDERS[8]):
             best = np.inf
             for _ in range(3):
                 classifier = contender.classifier(
@@ -348,6 +350,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--part", default="passes,blondel,gains,batches,memory", help="some of them"
     )
     parser.add_argument("--data", nargs="*", default=list(DATA), choices=DATA)
+    parser.add_argument("--only", default="", help="passes: contenders with this in their names")
     parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
     if options.memory_of:
@@ -359,8 +362,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     wanted = options.part.split(",")
     with threadpool_limits(1):
         if "passes" in wanted:
-            old = [r for r in results.get("passes", []) if r["data"] not in options.data]
-            results["passes"] = old + passes(options.data, options.quick)
+            found = results.get("passes", []) + passes(options.data, options.only, options.quick)
+            latest = {(row["data"], row["classifier"]): row for row in found}
+            names = [(data, contender.name) for data in DATA for contender in CONTENDERS]
+            results["passes"] = [latest[name] for name in names if name in latest]
         if "blondel" in wanted:
             results["blondel"] = blondel(options.quick)
         if "gains" in wanted:

@@ -42,14 +42,18 @@ def _passes(rows: Sequence[dict[str, Any]]) -> str:
         grid = " (end of the grid)" if _at_an_end(row) else ""
         lines.append(
             f"| {row['data']}: {row['classifier']} | {row['value']:g}{grid} | "
-            f"{row['accuracy']:.2f} ± {row['deviation']:.2f} | {row['per_second']:,.0f} |"
+            f"{row['accuracy']:.2f}{_deviation(row)} | {row['per_second']:,.0f} |"
         )
     text = (
         "## After one pass\n\nTest accuracy in %, mean and deviation of five random orders "
-        "(aloi: three), no intercept on the texts; the reservoir has 1,000 examples and one "
+        "(aloi: one), no intercept on the texts; the reservoir has 1,000 examples and one "
         "revisit; `C`, `alpha` or `eta0` chosen from seven values on held-out rows.\n\n"
     )
     return text + _table("| data: classifier | chosen | accuracy | examples/s |", lines)
+
+
+def _deviation(row: dict[str, Any]) -> str:
+    return "" if row["deviation"] is None else f" ± {row['deviation']:.2f}"
 
 
 def _at_an_end(row: dict[str, Any]) -> bool:
@@ -77,13 +81,11 @@ def _verdict(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _gains(rows: Sequence[dict[str, Any]]) -> str:
-    lines = []
-    for row in rows:
-        deviation = "" if row["deviation"] is None else f" ± {row['deviation']:.2f}"
-        lines.append(
-            f"| {row['data']}: {row['settings']} | {row['C']:g} | {row['accuracy']:.2f}{deviation} "
-            f"| {row['seconds']:.2f} |"
-        )
+    lines = [
+        f"| {row['data']}: {row['settings']} | {row['C']:g} | "
+        f"{row['accuracy']:.2f}{_deviation(row)} | {row['seconds']:.2f} |"
+        for row in rows
+    ]
     head = "## What averages, a reservoir and further passes buy (Crammer-Singer)\n\n"
     return head + _table("| data: settings | C | accuracy | CPU s |", lines)
 

@@ -8,7 +8,10 @@ PYTEST_WORKERS ?= 2
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 PAPERS_ARGS ?=
-PAPERS := blondel_table2 blondel_figures3_4 keerthi_figures1_4 walrus_figure2 larank_table2 larank_figures
+PAPERS := blondel_table1 blondel_table2 blondel_figure1 blondel_figure2 blondel_figures3_4 \
+	keerthi_figures1_4 keerthi_figures2_3 keerthi_figure5 \
+	walrus_table1 walrus_figure1 walrus_figure2 walrus_convergence walrus_table7 walrus_tables8_9 \
+	lapin_projection lapin_table1 larank_scale larank_table2 larank_figures
 
 ifeq ($(OS),Windows_NT)
 BIN_DIR := Scripts
@@ -31,11 +34,11 @@ WHEEL = $$(ls $(WHEELS)/polymargin-*.whl)
 SANITIZER_RUNTIMES = $(foreach library,asan ubsan stdc++,$(shell $(CXX) -print-file-name=lib$(library).so))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench bench-kernel bench-stream papers sanitize clean
+.PHONY: help demo test lint format bench bench-kernel bench-stream papers papers-full sanitize clean
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1 /' | \
-		while read -r name text; do printf '  %-10s %s\n' "$$name" "$$text"; done
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1 /' | \
+		while read -r name text; do printf '  %-12s %s\n' "$$name" "$$text"; done
 
 demo: $(VENV)/.package ## train every loss on a small data set and print a table
 	$(BIN)/python -m polymargin.demo
@@ -68,9 +71,15 @@ bench-kernel: $(VENV)/.extra-bench ## measure kernel machines beside scikit-lear
 bench-stream: $(VENV)/.extra-bench ## measure one pass of partial_fit beside SGDClassifier (BENCH_ARGS="--quick")
 	$(BIN)/python -m benchmarks.streams $(BENCH_ARGS)
 
-papers: $(VENV)/.extra-bench ## repeat experiments of the papers, about 40 minutes (PAPERS_ARGS="--quick")
+papers: $(VENV)/.extra-bench ## repeat reduced experiments of the papers within an hour; resumes (PAPERS_ARGS="--fresh")
+	@for name in $(PAPERS); do \
+		echo "==> $$name"; $(BIN)/python -m benchmarks.papers.$$name --quick $(PAPERS_ARGS) || exit 1; done
+	$(BIN)/python -m benchmarks.papers.page
+
+papers-full: $(VENV)/.extra-bench ## repeat the experiments of the papers as a whole; hours, resumes
 	@for name in $(PAPERS); do \
 		echo "==> $$name"; $(BIN)/python -m benchmarks.papers.$$name $(PAPERS_ARGS) || exit 1; done
+	$(BIN)/python -m benchmarks.papers.page
 
 sanitize: $(SANITIZE_VENV)/.package ## run the kernel tests under the address and undefined-behaviour sanitizers
 	LD_PRELOAD="$(SANITIZER_RUNTIMES)" \

@@ -274,7 +274,7 @@ def batches(quick: bool) -> list[dict[str, Any]]:
 
 
 class Generator:
-    """Unit rows of 20 nonzeros, one in each of 20 ranges of features, half of them typical."""
+    """Unit rows of 20 nonzeros, one in each of 20 ranges of features, a quarter of them typical."""
 
     def __init__(self, n_classes: int, n_features: int = 2**16, nonzeros: int = 20) -> None:
         self.rng = np.random.default_rng(0)
@@ -289,7 +289,7 @@ class Generator:
         place = np.arange(self.nonzeros)
         typical = self.typical[y[:, None], place, self.rng.integers(0, 5, shape, dtype=np.int8)]
         anything = self.rng.integers(0, self.width, shape, dtype=np.int32)
-        chosen = np.where(self.rng.random(shape, np.float32) < 0.4, typical, anything)
+        chosen = np.where(self.rng.random(shape, np.float32) < 0.25, typical, anything)
         indices = chosen + (self.width * place).astype(np.int32)
         data = np.full(len(y) * self.nonzeros, self.nonzeros**-0.5, np.float32)
         indptr = np.arange(0, data.size + 1, self.nonzeros, dtype=np.int32)

@@ -21,7 +21,7 @@ endif
 BIN := $(VENV)/$(BIN_DIR)
 SANITIZE_BIN := $(SANITIZE_VENV)/$(BIN_DIR)
 
-PYTHON_CODE := src/polymargin tests benchmarks
+PYTHON_CODE := src/polymargin tests benchmarks examples
 KERNELS := $(shell find src/kernels -name '*.hpp' -o -name '*.cpp' 2>/dev/null)
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard README.md LICENSE) \
 	$(shell find src -type f -not -name '*.pyc' -not -name '*.so' -not -name '*.pyd' 2>/dev/null)
@@ -34,7 +34,7 @@ WHEEL = $$(ls $(WHEELS)/polymargin-*.whl)
 SANITIZER_RUNTIMES = $(foreach library,asan ubsan stdc++,$(shell $(CXX) -print-file-name=lib$(library).so))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench bench-kernel papers papers-full sanitize clean
+.PHONY: help demo test lint format bench bench-kernel bench-stream papers papers-full sanitize clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1 /' | \
@@ -67,6 +67,9 @@ bench: $(VENV)/.extra-bench ## measure the speed beside LIBLINEAR (BENCH_ARGS="-
 
 bench-kernel: $(VENV)/.extra-bench ## measure kernel machines beside scikit-learn's SVC (BENCH_ARGS="--quick")
 	$(BIN)/python -m benchmarks.kernel_machines $(BENCH_ARGS)
+
+bench-stream: $(VENV)/.extra-bench ## measure one pass of partial_fit beside SGDClassifier (BENCH_ARGS="--quick")
+	$(BIN)/python -m benchmarks.streams $(BENCH_ARGS)
 
 papers: $(VENV)/.extra-bench ## repeat reduced experiments of the papers within an hour; resumes (PAPERS_ARGS="--fresh")
 	@for name in $(PAPERS); do \

@@ -7,12 +7,21 @@ from polymargin.estimators import KernelMulticlassSVC, LaRankClassifier, LinearM
 from polymargin.io import load, save
 from polymargin.losses import LOSSES, Loss, get_loss
 from polymargin.problem import Problem
-from polymargin.solvers import DualSolver, KernelSolver, Solution
+from polymargin.solvers import (
+    Checkpoint,
+    CheckpointError,
+    DualSolver,
+    KernelSolver,
+    Solution,
+    StreamSolver,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
     "LOSSES",
+    "Checkpoint",
+    "CheckpointError",
     "ConfusedPairsDisplay",
     "ConvergenceDisplay",
     "DualSolver",
@@ -23,6 +32,7 @@ __all__ = [
     "Loss",
     "Problem",
     "Solution",
+    "StreamSolver",
     "export",
     "get_loss",
     "instruction_set",

@@ -2,8 +2,15 @@
 
 from polymargin import projections
 from polymargin._kernels import instruction_set
-from polymargin.estimators import KernelMulticlassSVC, LaRankClassifier, LinearMulticlassSVC
+from polymargin.displays import RegularizationPathDisplay
+from polymargin.estimators import (
+    KernelMulticlassSVC,
+    LaRankClassifier,
+    LinearMulticlassSVC,
+    LinearMulticlassSVCCV,
+)
 from polymargin.losses import LOSSES, Loss, get_loss
+from polymargin.path import RegularizationPath, regularization_path
 from polymargin.problem import Problem
 from polymargin.solvers import DualSolver, KernelSolver, Solution
 
@@ -16,10 +23,14 @@ __all__ = [
     "KernelSolver",
     "LaRankClassifier",
     "LinearMulticlassSVC",
+    "LinearMulticlassSVCCV",
     "Loss",
     "Problem",
+    "RegularizationPath",
+    "RegularizationPathDisplay",
     "Solution",
     "get_loss",
     "instruction_set",
     "projections",
+    "regularization_path",
 ]

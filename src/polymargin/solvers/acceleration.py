@@ -57,7 +57,7 @@ class OuterLoop:
     def __init__(self, state: State, kappa: float, *, may_grow: bool) -> None:
         self._state = state
         pb = state.problem
-        self._may_grow = may_grow and len(pb.visited) >= REDUNDANT * len(state.W)
+        self._redundant = may_grow and len(pb.visited) >= REDUNDANT * len(state.W)
         state.Y, self._previous = state.new_weights(), state.new_weights()
         self._begin(kappa)
 
@@ -66,6 +66,7 @@ class OuterLoop:
         state = self._state
         assert state.Y is not None
         state.kappa = kappa
+        self._may_grow = self._redundant
         self._smallest = min(kappa, SMALLEST)
         if state.W.any():  # a warm start; else their pages are not touched before they are used
             state.Y[:] = state.W

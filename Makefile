@@ -8,7 +8,7 @@ PYTEST_WORKERS ?= 2
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 PAPERS_ARGS ?=
-PAPERS := blondel_table2 blondel_figures3_4 keerthi_figures1_4 walrus_figure2 larank_table2 larank_figures
+PAPERS := blondel_table2 blondel_figures3_4 keerthi_figures1_4 keerthi_tables walrus_figure2 larank_table2 larank_figures
 
 ifeq ($(OS),Windows_NT)
 BIN_DIR := Scripts
@@ -31,7 +31,7 @@ WHEEL = $$(ls $(WHEELS)/polymargin-*.whl)
 SANITIZER_RUNTIMES = $(foreach library,asan ubsan stdc++,$(shell $(CXX) -print-file-name=lib$(library).so))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench bench-kernel papers sanitize clean
+.PHONY: help demo test lint format bench bench-kernel bench-path papers sanitize clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1 /' | \
@@ -64,6 +64,9 @@ bench: $(VENV)/.extra-bench ## measure the speed beside LIBLINEAR (BENCH_ARGS="-
 
 bench-kernel: $(VENV)/.extra-bench ## measure kernel machines beside scikit-learn's SVC (BENCH_ARGS="--quick")
 	$(BIN)/python -m benchmarks.kernel_machines $(BENCH_ARGS)
+
+bench-path: $(VENV)/.extra-bench ## measure paths over C and cross-validation (BENCH_ARGS="--quick")
+	$(BIN)/python -m benchmarks.path $(BENCH_ARGS)
 
 papers: $(VENV)/.extra-bench ## repeat experiments of the papers, about 40 minutes (PAPERS_ARGS="--quick")
 	@for name in $(PAPERS); do \

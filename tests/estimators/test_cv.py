@@ -24,7 +24,12 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from polymargin import LinearMulticlassSVC, LinearMulticlassSVCCV, RegularizationPathDisplay
+from polymargin import (
+    DualSolver,
+    LinearMulticlassSVC,
+    LinearMulticlassSVCCV,
+    RegularizationPathDisplay,
+)
 from polymargin.estimators._search import FoldStep, has_peaked, search
 from tests.estimators import LOSS_PARAMS, loss_id, make_problem, make_sparse_problem
 
@@ -330,6 +335,27 @@ def test_ctrl_c_in_the_search_leaves_the_estimator_as_it_was(n_jobs):
     for name, value in before.items():
         assert getattr(clf, name) is value, name
     assert threading.active_count() <= 2
+
+
+class InterruptedRefit(DualSolver):
+    """A solver for which Ctrl-C comes in the third pass of a fit, not in the search."""
+
+    def solve(self, problem, **options):
+        def interrupt(record):
+            if record["pass"] == 3:
+                raise KeyboardInterrupt
+
+        return super().solve(problem, **{**options, "progress": interrupt})
+
+
+def test_ctrl_c_in_the_refit_keeps_the_model_so_far():
+    X, y = make_problem()
+    clf = LinearMulticlassSVCCV(Cs=[0.1, 1.0], tol=1e-4, max_iter=5000, solver=InterruptedRefit())
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(X, y)
+    assert clf.C_ in (0.1, 1.0)
+    assert clf.dual_gap_ > clf.tol
+    assert clf.score(X, y) > 0.5
 
 
 def test_errors_in_a_thread_stop_the_others():

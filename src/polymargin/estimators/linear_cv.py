@@ -145,7 +145,7 @@ class LinearMulticlassSVCCV(
     >>> X, y = load_iris(return_X_y=True)
     >>> clf = LinearMulticlassSVCCV(Cs=[0.01, 0.1, 1.0], random_state=0).fit(X, y)
     >>> clf.C_
-    1.0
+    0.1
     >>> clf.scores_.shape
     (5, 3)
     """

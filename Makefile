@@ -9,7 +9,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 PAPERS_ARGS ?=
 PAPERS := blondel_table1 blondel_table2 blondel_figure1 blondel_figure2 blondel_figures3_4 \
-	keerthi_figures1_4 keerthi_figures2_3 keerthi_figure5 \
+	keerthi_figures1_4 keerthi_figures2_3 keerthi_figure5 keerthi_tables \
 	walrus_table1 walrus_figure1 walrus_figure2 walrus_convergence walrus_table7 walrus_tables8_9 \
 	lapin_projection lapin_table1 larank_scale larank_table2 larank_figures
 
@@ -34,7 +34,7 @@ WHEEL = $$(ls $(WHEELS)/polymargin-*.whl)
 SANITIZER_RUNTIMES = $(foreach library,asan ubsan stdc++,$(shell $(CXX) -print-file-name=lib$(library).so))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench bench-kernel bench-stream papers papers-full sanitize clean
+.PHONY: help demo test lint format bench bench-kernel bench-path bench-stream papers papers-full sanitize clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1 /' | \
@@ -67,6 +67,9 @@ bench: $(VENV)/.extra-bench ## measure the speed beside LIBLINEAR (BENCH_ARGS="-
 
 bench-kernel: $(VENV)/.extra-bench ## measure kernel machines beside scikit-learn's SVC (BENCH_ARGS="--quick")
 	$(BIN)/python -m benchmarks.kernel_machines $(BENCH_ARGS)
+
+bench-path: $(VENV)/.extra-bench ## measure paths over C and cross-validation (BENCH_ARGS="--quick")
+	$(BIN)/python -m benchmarks.path $(BENCH_ARGS)
 
 bench-stream: $(VENV)/.extra-bench ## measure one pass of partial_fit beside SGDClassifier (BENCH_ARGS="--quick")
 	$(BIN)/python -m benchmarks.streams $(BENCH_ARGS)

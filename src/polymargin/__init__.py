@@ -2,10 +2,20 @@
 
 from polymargin import export, io, projections
 from polymargin._kernels import instruction_set
-from polymargin.displays import ConfusedPairsDisplay, ConvergenceDisplay
-from polymargin.estimators import KernelMulticlassSVC, LaRankClassifier, LinearMulticlassSVC
+from polymargin.displays import (
+    ConfusedPairsDisplay,
+    ConvergenceDisplay,
+    RegularizationPathDisplay,
+)
+from polymargin.estimators import (
+    KernelMulticlassSVC,
+    LaRankClassifier,
+    LinearMulticlassSVC,
+    LinearMulticlassSVCCV,
+)
 from polymargin.io import load, save
 from polymargin.losses import LOSSES, Loss, get_loss
+from polymargin.path import RegularizationPath, regularization_path
 from polymargin.problem import Problem
 from polymargin.solvers import (
     Checkpoint,
@@ -29,8 +39,11 @@ __all__ = [
     "KernelSolver",
     "LaRankClassifier",
     "LinearMulticlassSVC",
+    "LinearMulticlassSVCCV",
     "Loss",
     "Problem",
+    "RegularizationPath",
+    "RegularizationPathDisplay",
     "Solution",
     "StreamSolver",
     "export",
@@ -39,5 +52,6 @@ __all__ = [
     "io",
     "load",
     "projections",
+    "regularization_path",
     "save",
 ]

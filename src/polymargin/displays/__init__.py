@@ -2,5 +2,6 @@
 
 from polymargin.displays._confused_pairs import ConfusedPairsDisplay
 from polymargin.displays._convergence import ConvergenceDisplay
+from polymargin.displays._path import RegularizationPathDisplay
 
-__all__ = ["ConfusedPairsDisplay", "ConvergenceDisplay"]
+__all__ = ["ConfusedPairsDisplay", "ConvergenceDisplay", "RegularizationPathDisplay"]

@@ -370,8 +370,7 @@ class LinearMulticlassSVC(
             progress=reporter if hasattr(self, "_skl_callbacks") else None,
             **save,
         )
-        if not np.isfinite(solution.coef).all() or np.isinf(solution.primal):
-            raise ValueError("Training overflowed: scale the features or use a smaller C.")
+        check_overflow(solution)
         return solution
 
     def _start_for(self, problem: Problem) -> Solution | None:
@@ -415,6 +414,12 @@ class LinearMulticlassSVC(
             ConvergenceWarning,
             stacklevel=4,  # the caller of fit, which scikit-learn wraps
         )
+
+
+def check_overflow(solution: Solution) -> None:
+    """Raise ``ValueError`` where the weights are not numbers."""
+    if not np.isfinite(solution.coef).all() or np.isinf(solution.primal):
+        raise ValueError("Training overflowed: scale the features or use a smaller C.")
 
 
 def _fold_binary(rows: Any, problem: Any) -> Any:

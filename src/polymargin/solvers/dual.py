@@ -9,7 +9,7 @@ What happens per example is compiled (``src/kernels``); this module decides per 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -27,7 +27,7 @@ from polymargin.solvers.checkpoint import Checkpoint, CheckpointFile
 from polymargin.solvers.sequential import SequentialSchedule
 from polymargin.solvers.shrinking import AdaptiveSchedule
 from polymargin.solvers.snapshot import made_for, restore, snapshot
-from polymargin.solvers.solution import Solution, feasible_start
+from polymargin.solvers.solution import Solution, best_factor, feasible_start
 from polymargin.solvers.state import Pass, State, SweepTotals
 
 Progress = Callable[[dict[str, Any]], None]
@@ -185,6 +185,48 @@ class DualSolver(BaseEstimator):
             file.remove()
         return solution
 
+    def solve_path(
+        self,
+        problem: Problem,
+        Cs: Iterable[float],
+        *,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        random_state: Any = None,
+        n_jobs: int = 1,
+        verbose: int = 0,
+        progress: Progress | None = None,
+    ) -> Iterator[Solution]:
+        """Solve ``problem`` with its costs multiplied by each of ``Cs``, one from the other.
+
+        Going up is the better direction. The arguments are those of :meth:`solve`; passes and
+        seconds count for each C anew. An interrupted solution is the last.
+
+        Yields
+        ------
+        Solution
+        """
+        self._check(problem)
+        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        rng = np.random.default_rng(seed)
+        run: _Run | None = None
+        for C in Cs:
+            scaled = problem.with_cost(C * problem.c)
+            try:
+                if run is None:
+                    run = _Run(self, scaled, tol, max_iter, rng, n_jobs, verbose)
+                    run.start(None)
+                else:
+                    run.move_to(scaled, rng)
+                run.loop(progress)
+            except KeyboardInterrupt:
+                if run is None:
+                    raise
+                run.status = "interrupted"
+            yield run.solution()
+            if run.status == "interrupted":
+                return
+
     def _check(self, problem: Problem) -> None:
         problem.loss.check_restricted(self.restricted, self.restricted_tol)
         if self.schedule not in ("auto", "sdm"):
@@ -250,20 +292,26 @@ class _Run:
         self.max_iter = max_iter
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.began = time.perf_counter()
-        self.spent = 0.0  # seconds before the checkpoint it goes on from
+        began = time.perf_counter()
         self.rng = rng
         self.state = State(problem)
         self.mode = sweep_mode(self.state, settings.blocked)
         self.state.set_method(
             *problem.loss.check_restricted(settings.restricted, settings.restricted_tol)
         )
-        self.plan = self._schedule(rng)
         self.outer: OuterLoop | None = None
+        self._begin(rng)
+        self.began = began  # the engine's set-up counts
+
+    def _begin(self, rng: np.random.Generator) -> None:
+        """Count from zero, with everybody awake."""
+        self.began = time.perf_counter()
+        self.spent = 0.0  # seconds before the checkpoint it goes on from
+        self.plan = self._schedule(rng)
         self.best: _Best | None = None
-        self.status = "max_iter" if settings.certify else "uncertified"
+        self.status = "max_iter" if self.settings.certify else "uncertified"
         self.n_iter = 0
-        self.dual_sum = 0.0
+        self.dual_sum = self.state.dual_sum()
         self.guess = dict(FIRST_GUESS)
         self.last_certified = 0
         self.v: float | None = None  # ||V||^2 after pass v_pass
@@ -294,6 +342,9 @@ class _Run:
         """Warm start, and the outer loop if the problem asks for one."""
         if start is not None:
             self._take_over(start)
+        self._accelerate()
+
+    def _accelerate(self) -> None:
         choice = self.settings.acceleration
         few = not self.settings.certify and self.max_iter <= FEW_PASSES
         if choice == "auto" and (few or self.settings.schedule == "sdm"):
@@ -320,6 +371,22 @@ class _Run:
         self.state.set_dual((start.block * factor).tocsr())
         self.state.W[:] = V * V.dtype.type(factor)
         self.dual_sum = self.state.dual_sum()
+
+    def move_to(self, problem: Problem, rng: np.random.Generator) -> None:
+        """Go on from here with the same problem at other costs, a multiple of these."""
+        state = self.state
+        V = state.dual_weights()
+        ratio = float(problem.c.max() / self.problem.c.max())
+        factor = best_factor(ratio, self.dual_sum, squared_norm(V))
+        state.set_dual((state.dual_block() * factor).tocsr())
+        self.problem = problem
+        state.set_cost(problem)
+        state.W[:] = V * V.dtype.type(factor)
+        if self.outer is None:
+            self._accelerate()
+        else:
+            self.outer.begin_again(initial_kappa(problem, self.settings.acceleration))
+        self._begin(rng)
 
     def loop(self, progress: Progress | None, checkpoint: CheckpointFile | None = None) -> None:
         """Passes until the gap is certified or a limit is reached."""

@@ -69,14 +69,14 @@ bench: $(VENV)/.extra-bench ## measure the speed beside LIBLINEAR (BENCH_ARGS="-
 bench-kernel: $(VENV)/.extra-bench ## measure kernel machines beside scikit-learn's SVC (BENCH_ARGS="--quick")
 	$(BIN)/python -m benchmarks.kernel_machines $(BENCH_ARGS)
 
-papers: $(VENV)/.extra-bench ## repeat reduced experiments of the papers within an hour; resumes (PAPERS_ARGS="--fresh")
+papers: $(VENV)/.extra-papers ## repeat reduced experiments of the papers within an hour; resumes (PAPERS_ARGS="--fresh")
 	@for name in $(PAPERS); do \
 		echo "==> $$name"; $(BIN)/python -m benchmarks.papers.$$name --quick $(PAPERS_ARGS) || exit 1; done
 	@for name in $(PAPERS_WHOLE); do \
 		echo "==> $$name"; $(BIN)/python -m benchmarks.papers.$$name --quick || exit 1; done
 	$(BIN)/python -m benchmarks.papers.page
 
-papers-full: $(VENV)/.extra-bench ## repeat the experiments of the papers as a whole; hours, resumes
+papers-full: $(VENV)/.extra-papers ## repeat the experiments of the papers as a whole; hours, resumes
 	@for name in $(PAPERS); do \
 		echo "==> $$name"; $(BIN)/python -m benchmarks.papers.$$name $(PAPERS_ARGS) || exit 1; done
 	@for name in $(PAPERS_WHOLE); do \

@@ -271,7 +271,9 @@ def draw(found: Found) -> Figure:
 
 def experiment(study: Study) -> None:
     if study.measure and not HAS_NUMBA:
-        raise SystemExit("Timing the baselines needs Numba: pip install 'polymargin[papers]' or numba.")
+        raise SystemExit(
+            "Timing the baselines needs Numba: pip install 'polymargin[papers]' or numba."
+        )
     if study.measure:
         warm_up()
     limit = LIMITS[study.quick]

@@ -74,12 +74,12 @@ bench-path: $(VENV)/.extra-bench ## measure paths over C and cross-validation (B
 bench-stream: $(VENV)/.extra-bench ## measure one pass of partial_fit beside SGDClassifier (BENCH_ARGS="--quick")
 	$(BIN)/python -m benchmarks.streams $(BENCH_ARGS)
 
-papers: $(VENV)/.extra-bench ## repeat reduced experiments of the papers within an hour; resumes (PAPERS_ARGS="--fresh")
+papers: $(VENV)/.extra-papers ## repeat reduced experiments of the papers within an hour; resumes (PAPERS_ARGS="--fresh")
 	@for name in $(PAPERS); do \
 		echo "==> $$name"; $(BIN)/python -m benchmarks.papers.$$name --quick $(PAPERS_ARGS) || exit 1; done
 	$(BIN)/python -m benchmarks.papers.page
 
-papers-full: $(VENV)/.extra-bench ## repeat the experiments of the papers as a whole; hours, resumes
+papers-full: $(VENV)/.extra-papers ## repeat the experiments of the papers as a whole; hours, resumes
 	@for name in $(PAPERS); do \
 		echo "==> $$name"; $(BIN)/python -m benchmarks.papers.$$name $(PAPERS_ARGS) || exit 1; done
 	$(BIN)/python -m benchmarks.papers.page

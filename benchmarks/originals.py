@@ -1,10 +1,10 @@
-"""Public originals of the data sets, through scikit-learn's fetchers, for whoever has no folder of files.
+"""Public originals of the data sets, through scikit-learn's fetchers, where there are no files.
 
-Each function returns the four raw arrays (training features and labels, test features and labels) in
-the units `datasets.PREPARATIONS` expects, so that the preparation is written once for both ways.
-What is downloaded stays in scikit-learn's own folder (``SCIKIT_LEARN_DATA``). Splits are those of the
-papers where the original has one (an order or two subsets), otherwise stratified with a fixed seed.
-banking77, clinc150 and quickdraw345 have no fetcher: they come from files only.
+Each function returns the four raw arrays (training features and labels, test features and labels)
+in the units `datasets.PREPARATIONS` expects, so that the preparation is written once for both ways.
+What is downloaded stays in scikit-learn's own folder (``SCIKIT_LEARN_DATA``). Splits are those of
+the papers where the original has one (an order or two subsets), otherwise stratified with a fixed
+seed. banking77, clinc150 and quickdraw345 have no fetcher: they come from files only.
 """
 
 from __future__ import annotations

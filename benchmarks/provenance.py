@@ -77,7 +77,7 @@ def package_fingerprint() -> str:
 
 @cache
 def commit() -> str | None:
-    """Return the commit of the checkout, with "+" where sources differ from it; None without git."""
+    """Return the commit, with "+" where sources differ from it; None without git."""
     try:
         head = _git("rev-parse", "--short=10", "HEAD")
         changed = _git("status", "--porcelain", "--", "src", "CMakeLists.txt")
@@ -87,9 +87,7 @@ def commit() -> str | None:
 
 
 def _git(*arguments: str) -> str:
-    done = subprocess.run(
-        ["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True
-    )
+    done = subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True)
     return done.stdout.strip()
 
 

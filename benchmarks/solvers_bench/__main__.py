@@ -2,8 +2,9 @@
 
     python -m benchmarks.solvers_bench [--full] [--fresh] [--data NAME ...] [--C VALUE ...]
 
-Every finished run is kept in ``benchmarks/.cache/solvers.jsonl``, by everything it depends on: data,
-solver and its version (polymargin: a hash of its sources), setting, machine. ``--fresh`` forgets it.
+Every finished run is kept in ``benchmarks/.cache/solvers.jsonl``, by everything it depends on:
+data, solver and its version (polymargin: a hash of its sources), setting, machine. ``--fresh``
+forgets them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from benchmarks import provenance
 from benchmarks.cells import CellStore
@@ -26,7 +28,7 @@ RESULTS = Path(__file__).resolve().parent.parent / "results"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run what is asked for and write ``results/solvers.{md,json}`` (``solvers_full`` with --full)."""
+    """Run what is asked for, write ``results/solvers.{md,json}`` (``solvers_full`` with --full)."""
     options = _options(argv)
     known = full_problems() if options.full else default_problems()
     problems = select(known, options.data, options.C, options.objective)
@@ -37,21 +39,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     limits = Limits(run=options.limit, budget=options.budget or (600.0 if options.full else 20.0))
     store = CellStore(options.cache / "solvers.jsonl", fresh=options.fresh)
     runner = Runner(store, limits, options.lock, log=lambda text: print(text, flush=True))
+    packages = sorted({solver.package for solver in solvers} | set(provenance.PACKAGES))
+    name = "solvers_full" if options.full else "solvers"
+    heading = {
+        **provenance.provenance(packages),
+        "limits": {"run": limits.run, "budget": limits.budget},
+        "planned": [str(problem) for problem in problems],
+    }
+
+    def save(results: dict[str, Any]) -> None:
+        write_json(options.output / f"{name}.json", heading | results)
+
     try:
-        results = runner.run(problems, solvers)
+        results = runner.run(problems, solvers, save)
     except KeyboardInterrupt:
         print("interrupted: the same command goes on from here", file=sys.stderr)
         return 130
-    packages = sorted({solver.package for solver in solvers} | set(provenance.PACKAGES))
-    content = {
-        **provenance.provenance(packages),
-        "limits": {"run": limits.run, "budget": limits.budget},
-        "planned": len(problems),
-        **results,
-    }
-    name = "solvers_full" if options.full else "solvers"
-    write_json(options.output / f"{name}.json", content)
-    text = page(content)
+    text = page(heading | results)
     (options.output / f"{name}.md").write_text(text)
     print(text)
     return 0

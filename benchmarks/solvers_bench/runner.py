@@ -10,27 +10,25 @@ import contextlib
 import json
 import os
 import queue
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from benchmarks import datasets, provenance
 from benchmarks.cells import CellStore
-from benchmarks.solvers_bench import base
-from benchmarks.solvers_bench.base import BaseSolver
+from benchmarks.solvers_bench.base import BaseSolver, solver_file
 from benchmarks.solvers_bench.objective import OBJECTIVES
 from benchmarks.solvers_bench.problems import Problem
-from benchmarks.solvers_bench.worker import reached
+from benchmarks.solvers_bench.worker import CAN_FORK, how_it_ended, reached
 
 TARGETS = (1e-2, 1e-3)
 REFERENCE_TOL = 2e-5
-SIGXCPU = 24  # how the limit on CPU seconds ends a process
-BLAS_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-Events = Callable[[dict[str, Any], float], Iterator[dict[str, Any]]]
+Events = Callable[[dict[str, Any], float], Iterable[dict[str, Any]]]
 
 
 @dataclass
@@ -43,7 +41,7 @@ class Limits:
     run: float = 120.0
     budget: float = 300.0
     reference: float = 300.0
-    patience: float = 5.0
+    patience: float = 10.0
 
 
 @dataclass
@@ -70,7 +68,12 @@ class Runner:
     log: Callable[[str], None] = print
     events: Events | None = None
 
-    def run(self, problems: Sequence[Problem], solvers: Sequence[BaseSolver]) -> dict[str, Any]:
+    def run(
+        self,
+        problems: Sequence[Problem],
+        solvers: Sequence[BaseSolver],
+        save: Callable[[dict[str, Any]], None] = lambda results: None,
+    ) -> dict[str, Any]:
         """Measure every solver on every problem it is meant for.
 
         Parameters
@@ -79,33 +82,65 @@ class Runner:
             What to solve.
         solvers : sequence of BaseSolver
             By whom.
+        save : callable
+            Gets the results so far after every problem.
 
         Returns
         -------
         dict
             "series" (one per problem and solver), "absent" solvers and "absent_data", with reasons.
         """
-        absent: dict[str, str] = {}
+        results: dict[str, Any] = {"series": [], "absent": {}, "absent_data": {}}
         for solver in solvers:
             reason = solver.missing()
             if reason is not None:
-                absent[solver.label] = reason
+                results["absent"][solver.label] = reason
                 self.log(f"absent: {solver.label}: {reason}")
-        absent_data: dict[str, str] = {}
-        series = []
+        present = [solver for solver in solvers if solver.label not in results["absent"]]
         for problem in problems:
-            if problem.data in absent_data:
+            chosen = [solver for solver in present if problem.objective in solver.objectives]
+            if problem.data in results["absent_data"] or not chosen:
                 continue
             try:
-                bound = self.bound(problem)
+                results["series"] += self.problem(problem, chosen)
             except FileNotFoundError as error:
-                absent_data[problem.data] = str(error)
+                results["absent_data"][problem.data] = str(error)
                 self.log(f"absent: {error}")
-                continue
-            for solver in solvers:
-                if problem.objective in solver.objectives and solver.label not in absent:
-                    series.append(self.series(problem, solver, bound))
-        return {"series": series, "absent": absent, "absent_data": absent_data}
+            save(results)
+        return results
+
+    def problem(self, problem: Problem, solvers: Sequence[BaseSolver]) -> list[dict[str, Any]]:
+        """Measure the solvers on one problem, from the store as far as it goes.
+
+        Raises
+        ------
+        FileNotFoundError
+            When the data are absent.
+        """
+        bound = self.bound(problem)
+        known = {solver.label: self._known(problem, solver) for solver in solvers}
+        jobs = [
+            {
+                "solver": solver.label,
+                "threads": solver.n_threads,
+                "settings": list(solver.grid[len(known[solver.label]) :]),
+                "budget": self.limits.budget - _spent(known[solver.label]),
+            }
+            for solver in solvers
+            if not self._finished(known[solver.label], solver)
+        ]
+        by_label = {solver.label: solver for solver in solvers}
+        spec = _specification(problem) | {
+            "optimum": None if bound is None else bound["lower_bound"],
+            "target": min(TARGETS),
+            "limit": self.limits.run,
+        }
+        for label, cell in self._cells(spec, jobs):
+            solver = by_label[label]
+            self.store.put(self._key(problem, solver, cell["setting"]), cell)
+            known[label].append(cell)
+            self.log(f"{problem}: {label} {_describe(solver, cell)}")
+        return [_series(problem, solver, bound, known[solver.label]) for solver in solvers]
 
     def bound(self, problem: Problem) -> dict[str, float] | None:
         """Return the certified lower bound on the optimum, None where primals are not compared.
@@ -121,13 +156,8 @@ class Runner:
         known = self.store.get(key)
         if known is not None:
             return known
-        spec = _specification(problem, "reference") | {
-            "tol": REFERENCE_TOL,
-            "limit": self.limits.reference,
-        }
-        for event in self._work(spec, self.limits.reference, 1):
-            if event["event"] == "absent":
-                raise FileNotFoundError(event["reason"])
+        spec = _specification(problem) | {"limit": self.limits.reference}
+        for event in self._work(spec, [{"solver": "reference", "tol": REFERENCE_TOL}]):
             if event["event"] == "bound":
                 found = {name: event[name] for name in ("primal", "gap", "lower_bound")}
                 self.store.put(key, found)
@@ -135,83 +165,87 @@ class Runner:
                 return found
         raise RuntimeError(f"{problem}: no bound on the optimum, its run ended without one")
 
-    def series(
-        self, problem: Problem, solver: BaseSolver, bound: dict[str, float] | None
-    ) -> dict[str, Any]:
-        """Measure one solver on one problem, from the store as far as it goes."""
+    def _known(self, problem: Problem, solver: BaseSolver) -> list[dict[str, Any]]:
+        """The finished cells of a solver, in the order of its grid, without a gap."""
         cells: list[dict[str, Any]] = []
         for setting in solver.grid:
             cell = self.store.get(self._key(problem, solver, setting))
             if cell is None or (cell["status"] == "timeout" and cell["limit"] < self.limits.run):
                 break
             cells.append(cell)
-            if self._finished(cells):
+            if self._finished(cells, solver):
                 break
-        optimum = None if bound is None else bound["lower_bound"]
-        if not self._finished(cells) and len(cells) < len(solver.grid):
-            spec = _specification(problem, solver.label) | {
-                "settings": list(solver.grid[len(cells) :]),
-                "optimum": optimum,
-                "target": min(TARGETS),
-                "limit": self.limits.run,
-                "budget": self.limits.budget - _spent(cells),
-            }
-            for cell in self._cells(spec, solver):
-                self.store.put(self._key(problem, solver, cell["setting"]), cell)
-                cells.append(cell)
-                self.log(f"{problem}: {solver.label} {_describe(solver, cell)}")
-        return {
-            "data": problem.data,
-            "C": problem.C,
-            "objective": problem.objective,
-            "solver": solver.label,
-            "ours": solver.is_ours,
-            "threads": solver.n_threads,
-            "setting": solver.setting,
-            "package": f"{solver.package} {solver.version()}",
-            "reference_gap": None if bound is None else bound["gap"],
-            "state": state(cells, solver, bound is not None),
-            "cells": cells,
-        }
+        return cells
 
-    def _cells(self, spec: dict[str, Any], solver: BaseSolver) -> Iterator[dict[str, Any]]:
-        """Yield the worker's cells; a run that was ended becomes one too."""
-        waiting = list(spec["settings"])
-        started = False
-        for event in self._work(spec, self.limits.run, solver.n_threads):
-            kind = event.pop("event")
-            if kind == "absent":
-                raise FileNotFoundError(event["reason"])
-            if kind == "start":
-                started = True
-            elif kind == "cell":
-                started = False
-                waiting.remove(event["setting"])
-                yield event
-            elif kind == "ended" and waiting and (started or event["status"] == "error"):
-                yield {"setting": waiting[0], "limit": self.limits.run, **event}
+    def _cells(
+        self, spec: dict[str, Any], jobs: list[dict[str, Any]]
+    ) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the cells of all jobs; a run that was ended becomes one too.
 
-    def _work(self, spec: dict[str, Any], limit: float, threads: int) -> Iterator[dict[str, Any]]:
+        One worker does them all, or one each where it cannot fork. When it has to be ended, the
+        next one goes on with the jobs that are left.
+        """
+        while jobs:
+            batch = jobs if CAN_FORK else jobs[:1]
+            running = batch[0]["solver"]
+            setting = batch[0]["settings"][0]
+            for event in self._work(spec, batch):
+                kind = event.pop("event")
+                running = event.pop("solver", running)
+                if kind == "start":
+                    setting = event["setting"]
+                elif kind == "cell":
+                    yield running, event
+                elif kind == "ended" and event["status"] != "ok":
+                    yield running, {"setting": setting, "limit": self.limits.run, **event}
+            done = next(i for i, job in enumerate(jobs) if job["solver"] == running)
+            jobs = jobs[done + 1 :]
+
+    def _work(self, spec: dict[str, Any], jobs: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         with locked(self.lock):
-            events = self.events or (lambda s, patience: start_worker(s, patience, threads))
-            yield from events(spec, self.limits.patience * limit)
+            start = self.events or start_worker
+            for event in start(spec | {"jobs": jobs}, self.limits.patience * spec["limit"]):
+                if event["event"] == "absent":
+                    raise FileNotFoundError(event["reason"])
+                yield event
 
-    def _finished(self, cells: Sequence[dict[str, Any]]) -> bool:
+    def _finished(self, cells: Sequence[dict[str, Any]], solver: BaseSolver) -> bool:
         last = cells[-1] if cells else {"status": "none"}
         ended = last["status"] in ("timeout", "error") or reached(last, min(TARGETS))
-        return ended or _spent(cells) > self.limits.budget
+        return ended or len(cells) == len(solver.grid) or _spent(cells) > self.limits.budget
 
     def _key(self, problem: Problem, solver: BaseSolver, setting: float) -> dict[str, Any]:
         """Everything a figure depends on."""
-        code = provenance.fingerprint(base.solver_file(solver), Path(base.__file__))
         return {
             **_problem_key(problem),
             "solver": solver.label,
             "setting": setting,
             "version": solver.version(),
-            "code": code,
+            "code": provenance.fingerprint(solver_file(solver)),
             "machine": [provenance.machine()[name] for name in ("cpu", "cores")],
         }
+
+
+def _series(
+    problem: Problem,
+    solver: BaseSolver,
+    bound: dict[str, float] | None,
+    cells: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """What the tables need to know of one solver on one problem."""
+    return {
+        "data": problem.data,
+        "C": problem.C,
+        "objective": problem.objective,
+        "solver": solver.label,
+        "ours": solver.is_ours,
+        "threads": solver.n_threads,
+        "setting": solver.setting,
+        "package": solver.package,
+        "reference_gap": None if bound is None else bound["gap"],
+        "state": state(cells, solver, bound is not None),
+        "cells": cells,
+    }
 
 
 def state(cells: Sequence[dict[str, Any]], solver: BaseSolver, compared: bool) -> str:
@@ -228,25 +262,22 @@ def state(cells: Sequence[dict[str, Any]], solver: BaseSolver, compared: bool) -
     return "not reached" if compared else "done"
 
 
-def start_worker(
-    spec: dict[str, Any], patience: float, threads: int = 1
-) -> Iterator[dict[str, Any]]:
-    """Start the worker, yield its lines, end it when a run keeps silent for longer than `patience`.
+def start_worker(spec: dict[str, Any], patience: float) -> Iterator[dict[str, Any]]:
+    """Start a worker, yield its lines, end it when it keeps silent for longer than `patience`.
 
     Yields
     ------
     dict
-        The worker's lines; at last "ended" with status "timeout" or "error" where it was ended.
+        The worker's lines; at last "ended" with a status where the worker did not end by itself.
     """
     command = [sys.executable, "-m", "benchmarks.solvers_bench.worker", json.dumps(spec)]
-    environment = os.environ | dict.fromkeys(BLAS_THREADS, str(threads))
     with subprocess.Popen(
         command,
         cwd=provenance.ROOT,
-        env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,  # to end it with the processes it forked
     ) as process:
         lines: queue.Queue[str | None] = queue.Queue()
         errors: list[str | None] = []
@@ -266,14 +297,22 @@ def start_worker(
             pass
         finally:
             if gave_up:
-                process.kill()
-        code = process.wait()
+                _end(process)
+        ended = {"status": "timeout"} if gave_up else how_it_ended(process.wait())
         readers[1].join(timeout=5)
-    if gave_up or code == -SIGXCPU:
-        yield {"event": "ended", "status": "timeout"}
-    elif code != 0:
-        text = [line for line in errors if line] or [f"exit code {code}"]
-        yield {"event": "ended", "status": "error", "error": text[-1][:300]}
+    if ended["status"] == "error" and (text := [line for line in errors if line]):
+        ended["error"] = text[-1][:300]
+    if ended["status"] != "ok":
+        yield {"event": "ended", **ended}
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a worker and what it forked."""
+    with contextlib.suppress(ProcessLookupError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
 
 
 def _read(stream: Any, take: Callable[[Any], None]) -> None:
@@ -307,13 +346,12 @@ def _problem_key(problem: Problem) -> dict[str, Any]:
     }
 
 
-def _specification(problem: Problem, solver: str) -> dict[str, Any]:
+def _specification(problem: Problem) -> dict[str, Any]:
     return {
         "data": problem.data,
         "layout": problem.layout,
         "C": problem.C,
         "objective": problem.objective,
-        "solver": solver,
     }
 
 

@@ -74,7 +74,7 @@ def best_peer(group: Sequence[Series], target: float) -> tuple[str, float] | Non
 
 
 def ratios(content: dict[str, Any], target: float = 1e-3) -> str:
-    """polymargin beside the best peer, a row per problem that has peers; where it is not first, why."""
+    """Polymargin beside the best peer, a row per problem that has peers; where it is not first, why."""
     lines: list[str] = []
     for objective in BASELINE:
         groups = {key: group for key, group in by_problem(content).items() if key[2] == objective}
@@ -228,8 +228,11 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def coverage(content: dict[str, Any]) -> Iterator[str]:
     """Say how much of the plan was run."""
-    done = len(by_problem(content))
-    yield f"{done} of {content['planned']} problems, {len(content['series'])} series."
+    done = {f"{data} C={C:g} {objective}" for data, C, objective in by_problem(content)}
+    yield f"{len(done)} of {len(content['planned'])} problems were run."
+    left = [problem for problem in content["planned"] if problem not in done]
+    if left:
+        yield f"Not run: {', '.join(left)}."
 
 
 def _time(value: float) -> str:

@@ -1,10 +1,11 @@
-"""One solver on one problem, in a process of its own: prints a JSON line per run.
+"""Solvers on one problem, each in a process of its own: prints a JSON line per event.
 
     python -m benchmarks.solvers_bench.worker SPECIFICATION
 
-A process of its own, because a compiled solver can only be stopped by ending its process, and
-because the peak of a process's memory never falls. The runner reads the lines as they come; what is
-printed before the time limit ends the process is kept.
+A process per solver, because a compiled one can only be stopped by ending its process, and because
+the peak of a process's memory never falls. On Linux they are forked after the data are loaded;
+elsewhere the runner starts a worker for each. The runner reads the lines as they come; what is
+printed before the time limit ends a process is kept.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import gc
 import json
 import math
+import os
 import sys
 import time
 import warnings
@@ -21,6 +23,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from benchmarks import datasets
 from benchmarks.reference_optima import certified_bound
@@ -28,60 +31,103 @@ from benchmarks.solvers_bench import memory
 from benchmarks.solvers_bench.base import BaseSolver, all_solvers
 from benchmarks.solvers_bench.objective import OBJECTIVES, Objective
 
+CAN_FORK = sys.platform == "linux"
 SHORT = 1.0  # seconds: shorter runs are repeated, and the fastest counts
 REPEATS = 3
+SIGXCPU = 24  # how the limit on CPU seconds ends a process
 
 
 def main() -> int:
-    """Read the specification, run, print."""
-    specification = json.loads(sys.argv[1])
-    for line in work(specification):
-        print(json.dumps(line), flush=True)
+    """Read the specification, load the data, do the jobs."""
+    spec = json.loads(sys.argv[1])
+    try:
+        data = datasets.load(spec["data"], layout=spec["layout"])
+    except FileNotFoundError as error:
+        tell({"event": "absent", "reason": str(error)})
+        return 0
+    for job in spec["jobs"]:
+        if len(spec["jobs"]) == 1:
+            do(job, data, spec)
+        else:
+            tell({"solver": job["solver"], **in_child(job, data, spec)})
     return 0
 
 
-def work(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield what there is to tell: "absent" data, a "bound", or "start" and "cell" of every run.
+def tell(event: dict[str, Any]) -> None:
+    """Print one line."""
+    print(json.dumps(event), flush=True)
+
+
+def in_child(job: dict[str, Any], data: datasets.Dataset, spec: dict[str, Any]) -> dict[str, Any]:
+    """Do a job in a forked process and say how that ended."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            do(job, data, spec)
+            code = 0
+        finally:
+            os._exit(code)
+    return {"event": "ended", **how_it_ended(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))}
+
+
+def how_it_ended(code: int) -> dict[str, Any]:
+    """Translate the exit code of a process."""
+    if code == 0:
+        return {"status": "ok"}
+    if code == -SIGXCPU:
+        return {"status": "timeout"}
+    return {"status": "error", "error": f"ended with exit code {code}"}
+
+
+def do(job: dict[str, Any], data: datasets.Dataset, spec: dict[str, Any]) -> None:
+    """Do a job and tell its events, each with the solver's label."""
+    with threadpool_limits(job.get("threads", 1)):
+        for event in work(job, data, spec):
+            tell({"solver": job["solver"], **event})
+
+
+def work(
+    job: dict[str, Any], data: datasets.Dataset, spec: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Yield what there is to tell: a "bound", or "start" and "cell" of every run.
 
     Parameters
     ----------
+    job : dict
+        "solver" (a label, or "reference" with "tol") , "settings", "budget" (CPU seconds for all).
+    data : Dataset
+        The data.
     spec : dict
-        "data", "layout", "C", "objective", "solver" (a label, or "reference"), "settings",
-        "optimum", "target", "limit" (CPU seconds a run), "budget" (CPU seconds for all).
+        "C", "objective", "optimum", "target", "limit" (CPU seconds a run).
 
     Yields
     ------
     dict
         With "event" and its figures.
     """
-    try:
-        data = datasets.load(spec["data"], layout=spec["layout"])
-    except FileNotFoundError as error:
-        yield {"event": "absent", "reason": str(error)}
-        return
     objective = OBJECTIVES[spec["objective"]]
-    if spec["solver"] == "reference":
-        yield {"event": "start"}
+    if job["solver"] == "reference":
         top_k = objective.k(data.n_classes)
         loss = objective.loss or "crammer_singer"
-        bound = certified_bound(data, spec["C"], loss, top_k, spec["tol"], spec["limit"])
+        bound = certified_bound(data, spec["C"], loss, top_k, job["tol"], spec["limit"])
         yield {"event": "bound", **bound}
         return
-    solver = next(solver for solver in all_solvers() if solver.label == spec["solver"])
+    solver = next(solver for solver in all_solvers() if solver.label == job["solver"])
     memory.forget_peak()
     before = memory.resident_mb()
     solver.set_objective(data, spec["C"], objective)
     spent = 0.0
-    for setting in spec["settings"]:
-        yield {"event": "start"}
+    for setting in job["settings"]:
+        yield {"event": "start", "setting": setting}
         limit_cpu(spec["limit"] * solver.n_threads)
         cell = run(solver, setting, data, objective, spec)
         limit_cpu(math.inf)
         peak = memory.peak_mb()
-        cell["memory_mb"] = None if peak is None or before is None else peak - before
+        cell["memory_mb"] = None if peak is None or before is None else round(peak - before, 1)
         yield {"event": "cell", "setting": setting, **cell}
         spent += cell.get("total", 0.0)
-        if cell["status"] == "error" or reached(cell, spec["target"]) or spent > spec["budget"]:
+        if cell["status"] == "error" or reached(cell, spec["target"]) or spent > job["budget"]:
             return
 
 

@@ -68,11 +68,9 @@ class BaseSolver:
     def label(self) -> str:
         """The name with the variant's values."""
         texts = [f"{v} threads" if k == "threads" else str(v) for k, v in self.parameters.items()]
-        return (
-            f"{self.name} [{', '.join(texts)}]".replace("1 threads", "1 thread")
-            if texts
-            else self.name
-        )
+        if not texts:
+            return self.name
+        return f"{self.name} [{', '.join(texts)}]".replace("1 threads", "1 thread")
 
     @property
     def n_threads(self) -> int:

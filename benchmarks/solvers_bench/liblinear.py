@@ -1,4 +1,4 @@
-"""What the three LIBLINEAR solvers share: the data in LIBLINEAR's own format, its ``train`` alone timed."""
+"""What the three LIBLINEAR solvers share: data in its own format, its ``train`` alone timed."""
 
 from __future__ import annotations
 

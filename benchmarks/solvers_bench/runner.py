@@ -28,6 +28,8 @@ from benchmarks.solvers_bench.worker import CAN_FORK, how_it_ended, reached
 
 TARGETS = (1e-2, 1e-3)
 REFERENCE_TOL = 2e-5
+# For libraries that read it when loaded; a job's own number of threads is set in the worker.
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 Events = Callable[[dict[str, Any], float], Iterable[dict[str, Any]]]
 
 
@@ -276,6 +278,7 @@ def start_worker(spec: dict[str, Any], patience: float) -> Iterator[dict[str, An
         cwd=provenance.ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        env=os.environ | dict.fromkeys(ONE_THREAD, "1"),
         text=True,
         start_new_session=True,  # to end it with the processes it forked
     ) as process:

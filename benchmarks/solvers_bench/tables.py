@@ -1,4 +1,4 @@
-"""Tables from the results: seconds to each target beside LIBLINEAR, and polymargin beside the best peer.
+"""Tables from the results: seconds to each target, polymargin beside LIBLINEAR and the best peer.
 
 Nothing is measured here. A time is the fastest run of a solver that got there: CPU seconds, for
 variants with several threads wall-clock seconds.
@@ -74,7 +74,7 @@ def best_peer(group: Sequence[Series], target: float) -> tuple[str, float] | Non
 
 
 def ratios(content: dict[str, Any], target: float = 1e-3) -> str:
-    """Polymargin beside the best peer, a row per problem that has peers; where it is not first, why."""
+    """Compare polymargin with the best peer, a row per problem; where it is not first, say why."""
     lines: list[str] = []
     for objective in BASELINE:
         groups = {key: group for key, group in by_problem(content).items() if key[2] == objective}

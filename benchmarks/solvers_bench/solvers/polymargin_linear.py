@@ -1,6 +1,6 @@
 """polymargin's LinearMulticlassSVC: each loss, both precisions, one and two threads."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from benchmarks.datasets import Dataset
 from benchmarks.solvers_bench.base import EstimatorSolver
@@ -14,7 +14,7 @@ class Solver(EstimatorSolver):
     package = module = "polymargin"
     is_ours = True
     objectives = ("crammer_singer", "weston_watkins", "top_k_alpha", "top_k_beta", "one_vs_rest")
-    variants = {"dtype": ("float64", "float32"), "threads": (1, 2)}
+    variants: ClassVar = {"dtype": ("float64", "float32"), "threads": (1, 2)}
 
     def set_objective(self, data: Dataset, C: float, objective: Objective) -> None:
         """Cast the features."""

@@ -1,4 +1,4 @@
-"""scikit-learn's SGDClassifier: one-vs-rest hinge, ``alpha = 1 / (n C)`` makes it the same problem."""
+"""scikit-learn's SGDClassifier: one-vs-rest hinge; ``alpha = 1 / (n C)`` is the same problem."""
 
 from typing import Any
 

@@ -1,31 +1,33 @@
 """CPU seconds to a given accuracy: polymargin against LIBLINEAR ``-s 4``, one thread each.
 
-    python -m benchmarks.speed [--data NAME ...] [--repeats 3] [--quick] [--peer-cache]
+    python -m benchmarks.speed [--data NAME ...] [--repeats 3] [--quick] [--fresh] [--peer-cache]
 
 Both solve Crammer and Singer's problem without an intercept from arrays already in memory, each in
 its own format; converting is not counted. The time of LIBLINEAR is its fastest run over a fixed
 grid of ``-e`` whose primal is close enough to the optimum; ours is one ``fit`` at the largest
 ``tol`` of a fixed grid that gets there, its certificate included. One function evaluates every
-primal. Grids are walked from loose to tight; the runs that got there are then repeated, LIBLINEAR
-and polymargin in turns with fresh random orders, and the fastest that gets there counts.
+primal. Grids are walked from loose to tight, without the next setting where a run is still far from
+the target; the runs that got there are then repeated, LIBLINEAR and polymargin in turns with fresh
+random orders, and the fastest that gets there counts. A finished case is kept in
+``benchmarks/.cache/speed.jsonl``, so that an interrupted run goes on; ``--fresh`` starts over.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import platform
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks import datasets
+from benchmarks import datasets, provenance
+from benchmarks.cells import CellStore
 from benchmarks.objective import crammer_singer_primal
 from benchmarks.peers import fit_liblinear, liblinear_problem
 from benchmarks.reference_optima import CACHE, lower_bound, read_json, write_json
@@ -38,6 +40,7 @@ EPS_GRID = tuple(
 )  # 1, 0.5, 0.3, 0.2, 0.1, ..., 0.00002
 TOL_GRID = (5e-2, 3e-2, 2e-2, 1e-2, 5e-3, 3e-3, 2e-3, 1e-3, 5e-4, 3e-4, 2e-4, 1e-4)
 LONG_RUN = 20.0  # seconds of CPU: such runs of LIBLINEAR are not repeated
+FAR = 8.0  # times the target: the next setting, at about half the tolerance, cannot get there
 
 Fit = Callable[[float, int], tuple[np.ndarray, float]]
 
@@ -151,12 +154,23 @@ class Contender:
 
     def walk(self, grid: Sequence[float], *, further: int) -> None:
         """Run from loose to tight until every target is met, then `further` short ones more."""
+        skip = False
         for setting in grid:
+            if skip:
+                skip = False
+                continue
             run = self.run(setting, 0)
+            skip = self._is_far(run)
             if self.reaches(run, min(TARGETS)):
                 if further == 0 or run.seconds > LONG_RUN:
                     return
                 further -= 1
+
+    def _is_far(self, run: Run) -> bool:
+        """Tell whether a long run is so far from the next target that a setting can be left out."""
+        unmet = [target for target in TARGETS if self.best(target, loosest=False) is None]
+        distance = run.primal / self.optimum - 1.0
+        return run.seconds > 1.0 and bool(unmet) and distance > FAR * max(unmet)
 
 
 def measure(case: Case, repeats: int, cached: Sequence[Run] = ()) -> tuple[list[Row], list[Run]]:
@@ -332,10 +346,16 @@ def _times(ratio: float | None) -> str:
     return "" if ratio is None else f"{ratio:.1f}x"
 
 
-def versions() -> dict[str, str]:
-    """Return the versions the figures belong to."""
-    names = ("polymargin", "liblinear-official", "numpy", "scipy", "scikit-learn")
-    return {"python": platform.python_version()} | {name: version(name) for name in names}
+def _key(case: Case, repeats: int) -> dict[str, Any]:
+    """Everything the figures of a case depend on."""
+    return {
+        **asdict(case),
+        "source": datasets.source(case.data),
+        "repeats": repeats,
+        "code": provenance.package_fingerprint(),
+        "versions": provenance.versions(),
+        "machine": [provenance.machine()[name] for name in ("cpu", "cores")],
+    }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -344,6 +364,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", nargs="+", help="only these data sets")
     parser.add_argument("--repeats", type=int, default=3, help="runs per figure (default 3)")
     parser.add_argument("--quick", action="store_true", help="one run each, without the long cases")
+    parser.add_argument("--fresh", action="store_true", help="forget finished cases")
     parser.add_argument("--peer-cache", action="store_true", help="reuse LIBLINEAR's earlier times")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the results")
     options = parser.parse_args(argv)
@@ -354,14 +375,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     ]
     peer_file = CACHE / "liblinear.json"
     known: dict[str, Any] = read_json(peer_file)
+    repeats = 1 if options.quick else options.repeats
+    store = CellStore(CACHE / "speed.jsonl", fresh=options.fresh)
     rows: list[Row] = []
     with threadpool_limits(1):
         for case in cases:
+            finished = None if options.peer_cache else store.get(_key(case, repeats))
+            if finished is not None:
+                print(f"{case}: measured earlier", flush=True)
+                rows += [Row(**row) for row in finished]
+                continue
             earlier = [Run(**run) for run in known.get(str(case), [])] if options.peer_cache else []
-            measured, peer_runs = measure(case, 1 if options.quick else options.repeats, earlier)
+            try:
+                measured, peer_runs = measure(case, repeats, earlier)
+            except FileNotFoundError as error:
+                print(f"{case} left out: {error}", file=sys.stderr, flush=True)
+                continue
             rows += measured
             known[str(case)] = [asdict(run) for run in peer_runs]
             write_json(peer_file, known)
+            if not options.peer_cache:
+                store.put(_key(case, repeats), [asdict(row) for row in measured])
             print(markdown(measured), flush=True)
     table = markdown(rows)
     print(table)
@@ -369,7 +403,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     (options.output / "speed.md").write_text(table)
     write_json(
         options.output / "speed.json",
-        {"versions": versions(), "rows": [asdict(row) for row in rows]},
+        {**provenance.provenance(), "rows": [asdict(row) for row in rows]},
     )
     return 0
 

@@ -22,7 +22,7 @@ from benchmarks.solvers_bench.base import all_solvers
 from benchmarks.solvers_bench.objective import OBJECTIVES
 from benchmarks.solvers_bench.problems import default_problems, full_problems, select
 from benchmarks.solvers_bench.runner import Limits, Runner
-from benchmarks.solvers_bench.tables import page
+from benchmarks.solvers_bench.tables import compact, page
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 
@@ -48,14 +48,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     }
 
     def save(results: dict[str, Any]) -> None:
-        write_json(options.output / f"{name}.json", heading | results)
+        write_json(options.output / f"{name}.json", heading | compact(results))
 
     try:
         results = runner.run(problems, solvers, save)
     except KeyboardInterrupt:
         print("interrupted: the same command goes on from here", file=sys.stderr)
         return 130
-    text = page(heading | results)
+    text = page(heading | compact(results))
     (options.output / f"{name}.md").write_text(text)
     print(text)
     return 0

@@ -24,6 +24,22 @@ def page(content: dict[str, Any]) -> str:
     return "\n".join([absences(content), ratios(content), details(content), accuracies(content)])
 
 
+def compact(results: dict[str, Any]) -> dict[str, Any]:
+    """Keep the history of each series' last run only, of the others how many certificates it has."""
+
+    def shorten(cell: dict[str, Any], is_last: bool) -> dict[str, Any]:
+        if "history" not in cell:
+            return cell
+        kept = {k: v for k, v in cell.items() if k != "history" or is_last}
+        return kept | {"certificates": len(cell["history"]["gap"])}
+
+    series = [
+        one | {"cells": [shorten(cell, cell is one["cells"][-1]) for cell in one["cells"]]}
+        for one in results["series"]
+    ]
+    return results | {"series": series}
+
+
 def seconds(series: Series, cell: dict[str, Any]) -> float:
     """The time of a run: CPU, or wall clock with several threads."""
     return float(cell["wall" if series["threads"] > 1 else "cpu"])
@@ -129,7 +145,7 @@ def explanation(key: Problem, group: Sequence[Series], target: float) -> str:
     text = (
         f"- {key[0]} C={key[1]:g}: {best[0]} needs {_time(best[1])} s, polymargin {_time(mine)} s "
         f"in {cell['passes']} passes at {ours['setting']}={cell['setting']:g}, "
-        f"{len(cell['history']['gap'])} certificates included."
+        f"{cell['certificates']} certificates included."
     )
     earlier = [c for c in ours["cells"] if "cpu" in c and c["setting"] > cell["setting"]]
     if earlier and earlier[-1]["suboptimality"] is not None:

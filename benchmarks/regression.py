@@ -5,9 +5,10 @@
 The other commit is checked out into a temporary worktree and built into a virtual environment of
 its own, which sees this one's NumPy, SciPy and scikit-learn: only polymargin differs. A fixed small
 set of problems is then solved by both in turns (A B, B A, A B, ...), every measurement a process of
-its own, the CPU seconds of the faster of two fits. A ratio is this tree's time over the other's in the
-same round; the table has the median and the quartiles over the rounds. With ``--threshold T`` the
-exit code is 1 when the lower quartile of a problem's ratios, which noise seldom lifts, is above T.
+its own, the CPU seconds of the faster of two fits. A ratio is this tree's time over the other's in
+the same round; the table has the median and the quartiles over the rounds. With ``--threshold T``
+the exit code is 1 when the lower quartile of a problem's ratios, which noise seldom lifts, is
+above T.
 """
 
 from __future__ import annotations

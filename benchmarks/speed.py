@@ -6,9 +6,10 @@ Both solve Crammer and Singer's problem without an intercept from arrays already
 its own format; converting is not counted. The time of LIBLINEAR is its fastest run over a fixed
 grid of ``-e`` whose primal is close enough to the optimum; ours is one ``fit`` at the largest
 ``tol`` of a fixed grid that gets there, its certificate included. One function evaluates every
-primal. Grids are walked from loose to tight, without the next setting where a run is still far from
-the target; the runs that got there are then repeated, LIBLINEAR and polymargin in turns with fresh
-random orders, and the fastest that gets there counts. A finished case is kept in
+primal. Grids are walked from loose to tight (after a long run of LIBLINEAR far from a target, the
+next one is put off, and made up for if the one behind it gets there); the runs that got there
+are then repeated, LIBLINEAR and polymargin in turns with fresh random orders, and the fastest that
+gets there counts. A finished case is kept in
 ``benchmarks/.cache/speed.jsonl``, so that an interrupted run goes on; ``--fresh`` starts over.
 """
 
@@ -39,8 +40,8 @@ EPS_GRID = tuple(
     step * 10.0**-decade for decade in range(5) for step in (1.0, 0.5, 0.3, 0.2)
 )  # 1, 0.5, 0.3, 0.2, 0.1, ..., 0.00002
 TOL_GRID = (5e-2, 3e-2, 2e-2, 1e-2, 5e-3, 3e-3, 2e-3, 1e-3, 5e-4, 3e-4, 2e-4, 1e-4)
-LONG_RUN = 20.0  # seconds of CPU: such runs of LIBLINEAR are not repeated
-FAR = 8.0  # times the target: the next setting, at about half the tolerance, cannot get there
+LONG_RUN = 10.0  # seconds of CPU: such runs of LIBLINEAR are not repeated
+FAR = 3.0  # times the target: the next setting, at about half the tolerance, will hardly get there
 
 Fit = Callable[[float, int], tuple[np.ndarray, float]]
 
@@ -152,25 +153,34 @@ class Contender:
             there = [run for run in there if run.setting == setting]
         return min(there, key=lambda run: run.seconds, default=None)
 
-    def walk(self, grid: Sequence[float], *, further: int) -> None:
-        """Run from loose to tight until every target is met, then `further` short ones more."""
-        skip = False
+    def walk(self, grid: Sequence[float], *, further: int, put_off: bool = False) -> None:
+        """Run from loose to tight until every target is met, then `further` short ones more.
+
+        With `put_off`, the setting after a long run far from the next target is made only if the
+        one behind it meets a target.
+        """
+        run, waiting = None, None
         for setting in grid:
-            if skip:
-                skip = False
+            far = put_off and run is not None and self._is_far(run)
+            if far and waiting is None and setting != grid[-1]:
+                waiting = setting
                 continue
+            unmet = self._unmet()
             run = self.run(setting, 0)
-            skip = self._is_far(run)
+            if waiting is not None and self._unmet() != unmet:
+                self.run(waiting, 0)
+            waiting = None
             if self.reaches(run, min(TARGETS)):
                 if further == 0 or run.seconds > LONG_RUN:
                     return
                 further -= 1
 
+    def _unmet(self) -> list[float]:
+        return [target for target in TARGETS if self.best(target, loosest=False) is None]
+
     def _is_far(self, run: Run) -> bool:
-        """Tell whether a long run is so far from the next target that a setting can be left out."""
-        unmet = [target for target in TARGETS if self.best(target, loosest=False) is None]
         distance = run.primal / self.optimum - 1.0
-        return run.seconds > 1.0 and bool(unmet) and distance > FAR * max(unmet)
+        return run.seconds > LONG_RUN / 2 and distance > FAR * max(self._unmet(), default=np.inf)
 
 
 def measure(case: Case, repeats: int, cached: Sequence[Run] = ()) -> tuple[list[Row], list[Run]]:
@@ -204,7 +214,7 @@ def measure(case: Case, repeats: int, cached: Sequence[Run] = ()) -> tuple[list[
         for dtype in (np.float64, np.float32)
     }
     if not cached:
-        peer.walk(EPS_GRID, further=1)
+        peer.walk(EPS_GRID, further=1, put_off=True)
     for contender in ours.values():
         contender.walk(TOL_GRID, further=0)
     for repeat in range(1, repeats):

@@ -38,7 +38,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     limits = Limits(run=options.limit, budget=options.budget or (600.0 if options.full else 20.0))
     store = CellStore(options.cache / "solvers.jsonl", fresh=options.fresh)
-    runner = Runner(store, limits, options.lock, log=lambda text: print(text, flush=True))
+    runner = Runner(
+        store,
+        limits,
+        options.lock,
+        only_known=options.only_known,
+        log=lambda text: print(text, flush=True),
+    )
     packages = sorted({solver.package for solver in solvers} | set(provenance.PACKAGES))
     name = "solvers_full" if options.full else "solvers"
     heading = {
@@ -65,6 +71,9 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--full", action="store_true", help="ten data sets, four C")
     parser.add_argument("--fresh", action="store_true", help="forget earlier runs")
+    parser.add_argument(
+        "--only-known", action="store_true", help="measure nothing, write what earlier runs found"
+    )
     parser.add_argument("--data", nargs="+", help="only these data sets")
     parser.add_argument("--C", nargs="+", type=float, help="only these values of C")
     parser.add_argument("--objective", nargs="+", choices=tuple(OBJECTIVES))

@@ -1,4 +1,4 @@
-"""Curves from the results: distance to the optimum, certified gap and test accuracy against time."""
+"""Curves from the results: distance to the optimum, certified gap and accuracy against time."""
 
 from __future__ import annotations
 

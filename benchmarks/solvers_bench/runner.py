@@ -58,6 +58,8 @@ class Runner:
         When to give up.
     lock : Path, default=None
         A file to lock around every worker, for machines that others measure on too.
+    only_known : bool, default=False
+        Whether to put together what the store holds instead of measuring.
     log : callable
         Gets a line of text per event.
     events : callable
@@ -67,6 +69,7 @@ class Runner:
     store: CellStore
     limits: Limits = field(default_factory=Limits)
     lock: Path | None = None
+    only_known: bool = False
     log: Callable[[str], None] = print
     events: Events | None = None
 
@@ -129,7 +132,7 @@ class Runner:
                 "budget": self.limits.budget - _spent(known[solver.label]),
             }
             for solver in solvers
-            if not self._finished(known[solver.label], solver)
+            if not (self.only_known or self._finished(known[solver.label], solver))
         ]
         by_label = {solver.label: solver for solver in solvers}
         spec = _specification(problem) | {
@@ -142,7 +145,11 @@ class Runner:
             self.store.put(self._key(problem, solver, cell["setting"]), cell)
             known[label].append(cell)
             self.log(f"{problem}: {label} {_describe(solver, cell)}")
-        return [_series(problem, solver, bound, known[solver.label]) for solver in solvers]
+        return [
+            _series(problem, solver, bound, known[solver.label])
+            for solver in solvers
+            if known[solver.label]
+        ]
 
     def bound(self, problem: Problem) -> dict[str, float] | None:
         """Return the certified lower bound on the optimum, None where primals are not compared.
@@ -156,7 +163,7 @@ class Runner:
             return None
         key = {**_problem_key(problem), "solver": "reference", "tol": REFERENCE_TOL}
         known = self.store.get(key)
-        if known is not None:
+        if known is not None or self.only_known:
             return known
         spec = _specification(problem) | {"limit": self.limits.reference}
         for event in self._work(spec, [{"solver": "reference", "tol": REFERENCE_TOL}]):

@@ -25,7 +25,7 @@ def page(content: dict[str, Any]) -> str:
 
 
 def compact(results: dict[str, Any]) -> dict[str, Any]:
-    """Keep the history of each series' last run only, of the others how many certificates it has."""
+    """Keep the history of each series' last run only, of the others how many certificates."""
 
     def shorten(cell: dict[str, Any], is_last: bool) -> dict[str, Any]:
         if "history" not in cell:

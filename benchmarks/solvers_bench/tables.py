@@ -245,8 +245,9 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 def coverage(content: dict[str, Any]) -> Iterator[str]:
     """Say how much of the plan was run."""
     done = {f"{data} C={C:g} {objective}" for data, C, objective in by_problem(content)}
-    yield f"{len(done)} of {len(content['planned'])} problems were run."
     left = [problem for problem in content["planned"] if problem not in done]
+    planned = len(content["planned"])
+    yield f"{planned - len(left)} of {planned} problems were run."
     if left:
         yield f"Not run: {', '.join(left)}."
 

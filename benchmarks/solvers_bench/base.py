@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import pkgutil
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -150,6 +151,9 @@ def all_solvers() -> Iterator[BaseSolver]:
             yield solver(**dict(zip(solver.variants, values, strict=True)))
 
 
-def solver_file(solver: BaseSolver) -> Path:
-    """The file a solver is written in: a figure is measured anew when it changes."""
-    return Path(importlib.import_module(type(solver).__module__).__file__ or "")
+def solver_files(solver: BaseSolver) -> list[Path]:
+    """The files a solver is written in: a figure is measured anew when one of them changes."""
+    folder = Path(__file__).resolve().parent
+    modules = dict.fromkeys(kind.__module__ for kind in type(solver).__mro__)
+    files = [Path(getattr(sys.modules[name], "__file__", None) or "") for name in modules]
+    return [file for file in files if file.resolve().is_relative_to(folder)]

@@ -14,6 +14,8 @@ import numpy as np
 from benchmarks.datasets import Dataset
 from benchmarks.objective import primal
 
+TARGETS = (1e-2, 1e-3)  # distances to the optimum, relative, that times are given for
+
 
 @dataclass(frozen=True)
 class Objective:

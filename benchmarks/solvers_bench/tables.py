@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from benchmarks.solvers_bench.objective import OBJECTIVES
+from benchmarks.solvers_bench.objective import OBJECTIVES, TARGETS
 
 Series = dict[str, Any]
 Problem = tuple[str, float, str]
-TARGETS = (1e-2, 1e-3)
 OURS = "polymargin [float64, 1 thread]"
 OURS_SINGLE = "polymargin [float32, 1 thread]"
 BASELINE = {"crammer_singer": "LIBLINEAR -s 4", "one_vs_rest": "LIBLINEAR -s 3"}

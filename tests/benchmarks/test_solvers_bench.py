@@ -14,7 +14,7 @@ from benchmarks import datasets
 from benchmarks.cells import CellStore
 from benchmarks.objective import primal
 from benchmarks.solvers_bench import memory, problems, worker
-from benchmarks.solvers_bench.base import BaseSolver, all_solvers
+from benchmarks.solvers_bench.base import BaseSolver, all_solvers, solver_files
 from benchmarks.solvers_bench.objective import OBJECTIVES
 from benchmarks.solvers_bench.problems import Problem
 from benchmarks.solvers_bench.runner import Limits, Runner, start_worker
@@ -237,6 +237,18 @@ def test_errors_budgets_and_absences_are_told(tmp_path):
         yield {"event": "absent", "reason": "no such file"}
 
     assert run(tmp_path / "c", absent)["absent_data"] == {"digits": "no such file"}
+
+
+def test_an_error_is_tried_again(tmp_path):
+    endings = {1e-1: {"status": "error", "error": "no"}}
+    assert run(tmp_path, Script(endings))["series"][0]["state"] == "error"
+    assert run(tmp_path, Script())["series"][0]["state"] == "reached"
+
+
+def test_a_figure_depends_on_the_files_of_its_solver():
+    (first,) = [solver for solver in SOLVERS if solver.label == "LIBLINEAR -s 4"]
+    names = [path.name for path in solver_files(first)]
+    assert names == ["liblinear_s4.py", "liblinear.py", "base.py"]
 
 
 def test_a_worker_that_is_ended_leaves_the_other_solvers_to_the_next(tmp_path):

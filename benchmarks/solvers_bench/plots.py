@@ -12,7 +12,7 @@ matplotlib.use("Agg")
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks.solvers_bench.tables import OURS, Series, seconds
+from benchmarks.solvers_bench.tables import Series, seconds
 
 MARKERS = "os^vD<>PX*hp"
 
@@ -41,49 +41,53 @@ def draw(content: dict[str, Any], data: str, C: float) -> Figure | None:
     ]
     if not compared:
         return None
-    figure = Figure(figsize=(4.0 * (len(compared) + 2), 3.6), layout="constrained")
+    figure = Figure(figsize=(3.4 * (len(compared) + 2) + 2.4, 3.4), layout="constrained")
     panels = figure.subplots(1, len(compared) + 2)
+    labels = [_label(one) for one in series]
     for panel, name in zip(panels, compared, strict=False):
         chosen = [s for s in series if s["objective"] == name]
-        _curves(panel, chosen, "suboptimality", f"{name}: above the optimum")
-    _gaps(panels[-2], series)
-    _curves(panels[-1], series, "accuracy", "test accuracy", log=False)
+        _curves(panel, chosen, labels, "suboptimality", f"{name}: above the optimum")
+    ours = [s for s in series if s["ours"]]
+    _curves(panels[-2], ours, labels, "gap", "polymargin: certified gap")
+    _curves(panels[-1], series, labels, "accuracy", "test accuracy", log=False)
+    handles = {line.get_label(): line for panel in panels for line in panel.lines}
+    figure.legend(handles.values(), handles.keys(), loc="outside right upper", fontsize=6)
     figure.suptitle(f"{data}, C = {C:g}")
     return figure
 
 
-def _curves(panel: Axes, series: list[Series], quantity: str, title: str, log: bool = True) -> None:
-    """One line per solver, a point per setting."""
-    for number, one in enumerate(series):
-        points = [(seconds(one, c), c[quantity]) for c in one["cells"] if c.get(quantity)]
-        if points:
-            label = one["solver"] if log else f"{one['solver']} ({one['objective']})"
-            style = {"linewidth": 2.0} if one["ours"] else {"linewidth": 1.0, "linestyle": "--"}
-            marker = MARKERS[number % len(MARKERS)]
-            panel.plot(*zip(*sorted(points), strict=True), marker, ls="-", ms=4, label=label)
-            panel.lines[-1].set(**style)
-    _finish(panel, title, log)
+def _label(series: Series) -> str:
+    return f"{series['solver']} ({series['objective']})"
 
 
-def _gaps(panel: Axes, series: list[Series]) -> None:
-    """The certified gap along polymargin's tightest run, by objective."""
+def _curves(
+    panel: Axes,
+    series: list[Series],
+    labels: list[str],
+    quantity: str,
+    title: str,
+    log: bool = True,
+) -> None:
+    """One line per solver, a point per run; the same look in every panel."""
     for one in series:
-        runs = [cell for cell in one["cells"] if cell.get("history")]
-        if one["solver"] == OURS and runs:
-            history = runs[-1]["history"]
-            panel.plot(history["time"], history["gap"], ".-", label=one["objective"])
-    _finish(panel, "polymargin: certified gap", log=True)
-
-
-def _finish(panel: Axes, title: str, log: bool) -> None:
+        points = [(seconds(one, c), c[quantity]) for c in one["cells"] if c.get(quantity)]
+        number = labels.index(_label(one))
+        if points:
+            panel.plot(
+                *zip(*sorted(points), strict=True),
+                marker=MARKERS[number % len(MARKERS)],
+                markersize=4,
+                color=f"C{number % 10}",
+                linewidth=2.0 if one["ours"] else 1.0,
+                linestyle="-" if one["ours"] else "--",
+                label=_label(one),
+            )
     panel.set_xscale("log")
     if log:
         panel.set_yscale("log")
     panel.set_title(title, fontsize=9)
     panel.set_xlabel("seconds")
     panel.grid(alpha=0.3)
-    if panel.lines:
-        panel.legend(fontsize=5.5)
 
 
 def save(content: dict[str, Any], folder: Path, problems: list[tuple[str, float]]) -> list[Path]:

@@ -24,18 +24,19 @@ def page(content: dict[str, Any]) -> str:
 
 
 def compact(results: dict[str, Any]) -> dict[str, Any]:
-    """Keep the history of each series' last run only, of the others how many certificates."""
+    """Round the figures, and of the histories keep the number of certificates."""
 
-    def shorten(cell: dict[str, Any], is_last: bool) -> dict[str, Any]:
-        if "history" not in cell:
-            return cell
-        kept = {k: v for k, v in cell.items() if k != "history" or is_last}
-        return kept | {"certificates": len(cell["history"]["gap"])}
+    def shorten(cell: dict[str, Any]) -> dict[str, Any]:
+        kept = {
+            name: float(f"{value:.6g}") if isinstance(value, float) else value
+            for name, value in cell.items()
+            if name != "history"
+        }
+        if "history" in cell:
+            kept["certificates"] = len(cell["history"]["gap"])
+        return kept
 
-    series = [
-        one | {"cells": [shorten(cell, cell is one["cells"][-1]) for cell in one["cells"]]}
-        for one in results["series"]
-    ]
+    series = [one | {"cells": [shorten(c) for c in one["cells"]]} for one in results["series"]]
     return results | {"series": series}
 
 
@@ -242,13 +243,18 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def coverage(content: dict[str, Any]) -> Iterator[str]:
-    """Say how much of the plan was run."""
+    """Say how much of the plan was run, and what was not, by objective."""
     done = {f"{data} C={C:g} {objective}" for data, C, objective in by_problem(content)}
     left = [problem for problem in content["planned"] if problem not in done]
     planned = len(content["planned"])
     yield f"{planned - len(left)} of {planned} problems were run."
-    if left:
-        yield f"Not run: {', '.join(left)}."
+    missing: dict[str, dict[str, list[str]]] = {}
+    for problem in left:
+        data, C, objective = problem.split(" ")
+        missing.setdefault(objective, {}).setdefault(data, []).append(C.removeprefix("C="))
+    for objective, by_data in missing.items():
+        texts = [f"{data} (C = {', '.join(values)})" for data, values in by_data.items()]
+        yield f"- {objective}, not run: {', '.join(texts)}."
 
 
 def _time(value: float) -> str:

@@ -110,9 +110,11 @@ def test_other_endings(state, cells, expected):
     assert tables.outcome(series("peer", cells, state=state), 1e-3) == expected
 
 
-def test_only_the_last_run_keeps_its_history(content):
+def test_histories_become_counts_and_figures_are_rounded(content):
     cells = content["series"][0]["cells"]
-    assert [("history" in c, c["certificates"]) for c in cells] == [(False, 2), (True, 2)]
+    assert [("history" in c, c["certificates"]) for c in cells] == [(False, 2), (False, 2)]
+    one = tables.compact({"series": [series("peer", [cell(1, 1 / 3, 0.5)])]})
+    assert one["series"][0]["cells"][0]["cpu"] == 0.333333
 
 
 def test_curves_have_a_line_per_solver(content):
@@ -143,7 +145,7 @@ def test_the_page_is_made_of_the_files(content, tmp_path):
     assert report.main(["--results", str(results), "--page", str(page)]) == 0
     text = page.read_text()
     assert "1 of 2 problems were run." in text
-    assert "Not run: aloi C=1 crammer_singer." in text
+    assert "- crammer_singer, not run: aloi (C = 1)." in text
     assert "| A, table 1 | x \\| y | 2 times | holds |" in text
     assert "1 of 2 claims hold" in text
     assert "without a claim in the file: b." in text

@@ -61,11 +61,11 @@ format: $(VENV)/.extra-dev ## rewrite the code in the project's style
 	$(BIN)/ruff format $(PYTHON_CODE)
 	$(BIN)/clang-format -i $(KERNELS)
 
-bench: $(VENV)/.peers ## measure the speed beside LIBLINEAR and other solvers; goes on after an interruption (BENCH_ARGS="--fresh")
+bench: $(VENV)/.peers ## measure the speed beside LIBLINEAR and other solvers; resumes (BENCH_ARGS="--fresh" does not)
 	$(BIN)/python -m benchmarks.speed $(BENCH_ARGS)
 	$(BIN)/python -m benchmarks.solvers_bench $(filter --fresh,$(BENCH_ARGS))
 
-bench-full: $(VENV)/.peers-full ## every solver on ten data sets and four C: many hours, goes on after an interruption
+bench-full: $(VENV)/.peers-full ## every solver on ten data sets and four C: many hours, resumes
 	$(BIN)/python -m benchmarks.solvers_bench --full $(BENCH_ARGS)
 
 bench-regression: $(VENV)/.extra-bench ## compare with another commit, in turns (BASE=commit, REGRESSION_ARGS="--threshold 1.1")

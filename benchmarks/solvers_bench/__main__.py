@@ -10,6 +10,7 @@ forgets them.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -56,6 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     def save(results: dict[str, Any]) -> None:
         write_json(options.output / f"{name}.json", heading | compact(results))
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # workers are ended with us
     try:
         results = runner.run(problems, solvers, save)
     except KeyboardInterrupt:

@@ -119,7 +119,7 @@ def ratio_row(
     elif best is None:
         last = "no peer got there"
     else:
-        last = f"{best[1] / mine:.1f}x" + ("" if best[1] >= mine else " (not first)")
+        last = f"{best[1] / max(mine, 1e-9):.1f}x" + ("" if best[1] >= mine else " (not first)")
     return [key[0], f"{key[1]:g}", *cells, last]
 
 

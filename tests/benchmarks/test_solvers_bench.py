@@ -304,6 +304,26 @@ def test_a_silent_worker_is_ended(tmp_path):
     assert time.monotonic() - start > 7
 
 
+def test_very_short_runs_are_timed_several_in_a_row(monkeypatch):
+    class Ticking(Fake):
+        runs = 0
+
+        def run(self, setting):
+            Ticking.runs += 1
+
+        def get_result(self):
+            return {"coef": np.zeros((4, 30))}
+
+    # the clock stands still for most calls: 1 ms a run, told in steps of 20 ms
+    monkeypatch.setattr(worker.time, "process_time", lambda: Ticking.runs // 20 * 20e-3)
+    solver = Ticking()
+    solver.set_objective(made(), 1.0, OBJECTIVES["crammer_singer"])
+    spec = {"C": 1.0, "optimum": 60.0}
+    cell = worker.run(solver, 1.0, made(), OBJECTIVES["crammer_singer"], spec)
+    assert cell["cpu"] == pytest.approx(1e-3, rel=0.2)
+    assert cell["suboptimality"] == pytest.approx(0.0)  # the loss of 60 examples at zero
+
+
 def test_a_worker_reports_absent_data_and_broken_solvers(monkeypatch, capsys):
     class Broken(Fake):
         variants: ClassVar = {}

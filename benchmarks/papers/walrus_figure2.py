@@ -1,6 +1,6 @@
 """Wang and Scott 2021, figure 2: Walrus against Shark's greedy solver of the restricted problem.
 
-    python -m benchmarks.papers.walrus_figure2 [--quick]
+    python -m benchmarks.papers.walrus_figure2 [--quick|--full]
 
 The paper: Weston-Watkins, both solvers inside LIBLINEAR, C = 2^-6 ... 2^3 on eight data sets of 3
 to 1,000 classes; the ratio of the times until the duality gap has fallen to 0.1, 0.01 and 0.001 of
@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from scipy.stats import spearmanr
 
 from benchmarks import datasets
 from benchmarks.papers import common
+from benchmarks.papers.study import Claim, Study, run, verdict
 from benchmarks.papers.trace import Trace, first_below, trace
 from benchmarks.passes import make_problem
 from polymargin import DualSolver, Problem
@@ -47,6 +47,8 @@ DATA = {  # values of C, limit of a run in CPU seconds
     "aloi": (COSTS[:4:3], 120.0),
 }
 QUICK = ("satimage", "dna", "letter", "news20", "rcv1_multiclass_sub")
+FEW_CLASSES = 10
+NOT_MUCH = 1.25  # median ratio of times that is not much slower
 REPEATS = 3
 SHORT = 2.0  # CPU seconds: longer runs are not repeated
 
@@ -186,16 +188,72 @@ def draw(cells: Sequence[Cell]) -> Figure:
     return figure
 
 
-def experiment(quick: bool, folder: Path) -> None:
+def make_claims(cells: Sequence[Cell]) -> list[Claim]:
+    """What the paper reads from figure 2, from the ratios to the greedy method."""
+    found = ratios(cells, "walrus")
+    by_data: dict[str, dict[str, float]] = {}
+    for name in dict.fromkeys(r["data"] for r in found):
+        for decay in DECAYS:
+            values = [r["ratio"] for r in found if (r["data"], r["decay"]) == (name, f"{decay:g}")]
+            if values:
+                by_data.setdefault(name, {})[f"{decay:g}"] = float(np.median(values))
+    classes = {r["data"]: r["n_classes"] for r in found}
+    few = {n: max(m.values()) for n, m in by_data.items() if classes[n] <= FEW_CLASSES}
+    both = {n: m for n, m in by_data.items() if "0.1" in m and "0.001" in m}
+    paper = "Wang and Scott, figure 2"
+    claims = []
+    if len(set(classes.values())) > 1:
+        trend = spearmanr([r["n_classes"] for r in found], [r["ratio"] for r in found]).statistic
+        claims.append(
+            Claim(
+                paper,
+                "the more classes, the faster Walrus is relative to the greedy solver",
+                f"rank correlation of the ratio of times with the number of classes {trend:.2f} "
+                f"over {len(found)} cells, below 1 in {sum(r['ratio'] < 1 for r in found)}",
+                verdict([trend < -0.3]),
+            )
+        )
+    if few:
+        claims.append(
+            Claim(
+                paper,
+                "it is not much slower with few classes",
+                "largest median ratio of a decay: "
+                + ", ".join(f"{name} {value:.2f}" for name, value in few.items())
+                + f" (counted as holding up to {NOT_MUCH})",
+                verdict(value <= NOT_MUCH for value in few.values()),
+            )
+        )
+    if both:
+        claims.append(
+            Claim(
+                paper,
+                "its lead is larger early than late",
+                "median ratio at a decay of 0.1 and of 0.001: "
+                + ", ".join(f"{n} {m['0.1']:.2f} and {m['0.001']:.2f}" for n, m in both.items()),
+                verdict(m["0.1"] < m["0.001"] for m in both.values()),
+            )
+        )
+    return claims
+
+
+def experiment(study: Study) -> None:
     cells: list[Cell] = []
-    for name in QUICK if quick else DATA:
+    repeats = 1 if study.quick else REPEATS
+    for name in QUICK if study.quick else DATA:
         costs, limit = DATA[name]
         data = datasets.load(name, layout="csr" if name == "mnist" else "native")
-        for C in FEW if quick else costs:
-            cells += measure(data, C, limit, 1 if quick else REPEATS)
-        content = {"cells": [cell.__dict__ for cell in cells]}
-        common.write_results(NAME, report(cells), content, draw(cells), folder)
+        for C in FEW if study.quick else costs:
+            found = study.cell(
+                f"{name} C={C:g}, {repeats} runs, {limit:g} s",
+                lambda d=data, C=C, limit=limit: [
+                    cell.__dict__ for cell in measure(d, C, limit, repeats)
+                ],
+            )
+            cells += [Cell(**cell) for cell in found or []]
+    content = {"cells": [cell.__dict__ for cell in cells]}
+    study.write(report(cells), content, make_claims(cells), draw(cells))
 
 
 if __name__ == "__main__":
-    raise SystemExit(common.run(experiment, __doc__))
+    raise SystemExit(run(NAME, experiment, __doc__))

@@ -23,8 +23,10 @@ from polymargin._kernels import kernels
 from polymargin.problem import Problem
 from polymargin.solvers.acceleration import OuterLoop, initial_kappa
 from polymargin.solvers.certificate import Certificate, certify, squared_norm
+from polymargin.solvers.checkpoint import Checkpoint, CheckpointFile
 from polymargin.solvers.sequential import SequentialSchedule
 from polymargin.solvers.shrinking import AdaptiveSchedule
+from polymargin.solvers.snapshot import made_for, restore, snapshot
 from polymargin.solvers.solution import Solution, best_factor, feasible_start
 from polymargin.solvers.state import Pass, State, SweepTotals
 
@@ -83,7 +85,8 @@ class DualSolver(BaseEstimator):
         Stop at the tolerance, with a certificate. False: make exactly ``max_iter`` passes and
         certify nothing.
     time_limit : float or None, default=None
-        Seconds after which to stop with the best certified model.
+        Seconds after which to stop with the best certified model; those of this call, also when it
+        goes on from a checkpoint.
     """
 
     def __init__(
@@ -124,6 +127,7 @@ class DualSolver(BaseEstimator):
         verbose: int = 0,
         start: Solution | None = None,
         progress: Progress | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> Solution:
         """Solve ``problem`` to a relative duality gap of ``tol``.
 
@@ -143,6 +147,9 @@ class DualSolver(BaseEstimator):
         progress : callable or None
             Called after every pass with a dict: pass, time, gap (estimated), certified_gap,
             n_awake, tol.
+        checkpoint : Checkpoint or None
+            Where to save the state, and to go on from if there is one. Removed when the tolerance
+            is reached (without certificates: after all passes).
 
         Returns
         -------
@@ -151,13 +158,32 @@ class DualSolver(BaseEstimator):
         """
         self._check(problem)
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        file = None
+        if checkpoint is not None:
+            depends = made_for(
+                problem,
+                self,
+                tol=tol,
+                random_state=None if random_state is None else seed,
+                n_jobs=n_jobs,
+                start=start,
+                length=None if self.certify else max_iter,
+            )
+            file = checkpoint.open(depends)
         run = _Run(self, problem, tol, max_iter, np.random.default_rng(seed), n_jobs, verbose)
         try:
             run.start(start)
-            run.loop(progress)
+            if file is not None and file.saved is not None:
+                restore(run, file.saved)
+                file.saved = None
+            run.loop(progress, file)
         except KeyboardInterrupt:
             run.status = "interrupted"
-        return run.solution()
+        solution = run.solution()
+        done = run.status == "uncertified" and run.n_iter >= max_iter
+        if file is not None and (done or run.status == "converged"):
+            file.remove()
+        return solution
 
     def solve_path(
         self,
@@ -267,6 +293,7 @@ class _Run:
         self.n_jobs = n_jobs
         self.verbose = verbose
         began = time.perf_counter()
+        self.rng = rng
         self.state = State(problem)
         self.mode = sweep_mode(self.state, settings.blocked)
         self.state.set_method(
@@ -279,6 +306,7 @@ class _Run:
     def _begin(self, rng: np.random.Generator) -> None:
         """Count from zero, with everybody awake."""
         self.began = time.perf_counter()
+        self.spent = 0.0  # seconds before the checkpoint it goes on from
         self.plan = self._schedule(rng)
         self.best: _Best | None = None
         self.status = "max_iter" if self.settings.certify else "uncertified"
@@ -360,7 +388,7 @@ class _Run:
             self.outer.begin_again(initial_kappa(problem, self.settings.acceleration))
         self._begin(rng)
 
-    def loop(self, progress: Progress | None) -> None:
+    def loop(self, progress: Progress | None, checkpoint: CheckpointFile | None = None) -> None:
         """Passes until the gap is certified or a limit is reached."""
         relative = float("inf")
         while self.n_iter < self.max_iter:
@@ -379,8 +407,15 @@ class _Run:
                 progress(self._record(relative, n_awake))
             if self.status == "converged" or self._out_of_time():
                 break
+            if checkpoint is not None:
+                self._save(checkpoint)
         if self.settings.certify and self.last_certified < self.n_iter:
             self._certify(float("nan"), None)
+
+    def _save(self, checkpoint: CheckpointFile) -> None:
+        """Save when it is time, and at the last pass: to go on with a larger ``max_iter``."""
+        if checkpoint.due(self.n_iter) or self.n_iter == self.max_iter:
+            checkpoint.save(snapshot(self))
 
     def _sweep(self, visits: Pass) -> SweepTotals:
         pb, order = self.problem, visits.order
@@ -443,10 +478,13 @@ class _Run:
         converged = found.gap <= self.tol
         if self.best is None or found.gap < self.best.certificate.gap:
             # nothing touches the weights after the last certificate, so they need no copy
-            weights = point if converged else point.copy()
-            self.best = _Best(found, weights, self.state.dual_block())
+            self.set_best(found, point if converged else point.copy(), self.state.dual_block())
         if converged and self.status == "max_iter":
             self.status = "converged"
+
+    def set_best(self, found: Certificate, weights: NDArray, block: sparse.csr_array) -> None:
+        """Keep a model as the best so far."""
+        self.best = _Best(found, weights, block)
 
     def _record(self, relative: float, n_awake: int) -> dict[str, Any]:
         certified = self.best.certificate.gap if self.best else float("nan")
@@ -460,11 +498,11 @@ class _Run:
         }
 
     def _elapsed(self) -> float:
-        return time.perf_counter() - self.began
+        return self.spent + time.perf_counter() - self.began
 
     def _out_of_time(self) -> bool:
         limit = self.settings.time_limit
-        if limit is None or self._elapsed() < limit:
+        if limit is None or self._elapsed() - self.spent < limit:
             return False
         if self.status == "max_iter":
             self.status = "time_limit"
@@ -473,6 +511,7 @@ class _Run:
     def solution(self) -> Solution:
         """The best certified model; without certificates, the last one."""
         if self.best is None and self.settings.certify:
+            self.v_pass = -1  # Ctrl-C may have ended a pass halfway since ||V||^2 was computed
             self._certify(float("nan"), None)
         if self.best is not None:
             weights, block = self.best.weights, self.best.block

@@ -20,7 +20,7 @@ _REBUILD_BYTES = 256 * 2**20
 WEIGHT_ARRAYS = 4  # W and what the outer loop keeps
 
 
-def _aligned_zeros(shape: tuple[int, int], dtype: Any) -> NDArray:
+def aligned_zeros(shape: tuple[int, int], dtype: Any) -> NDArray:
     """Zeros whose rows start at a cache line (when a row's size is a multiple of one)."""
     itemsize = np.dtype(dtype).itemsize
     room = np.zeros(shape[0] * shape[1] + 64 // itemsize, dtype)
@@ -93,7 +93,7 @@ class State:
         """A zero array of the shape of W."""
         pb = self.problem
         rows = pb.n_weights if self.features is None else len(self.features) + pb.has_intercept
-        return _aligned_zeros((rows, self.ld), pb.X.dtype)
+        return aligned_zeros((rows, self.ld), pb.X.dtype)
 
     def _rows(self) -> tuple[NDArray[np.int64] | None, NDArray, NDArray, int]:
         """Features with a row in W, and CSR's index arrays and width as the engine reads them.
@@ -251,3 +251,17 @@ class State:
             p.indices.astype(np.int32, copy=False),
             p.data.astype(self.problem.X.dtype, copy=False),
         )
+
+    def stored_dual(self) -> dict[str, NDArray]:
+        """The dual as it is stored: entries in the order of the rows, listed zeros included."""
+        indptr = np.zeros(self.problem.n_examples + 1, np.int64)
+        self._engine.dual_counts(indptr[1:], True)
+        np.cumsum(indptr, out=indptr)
+        classes = np.empty(indptr[-1], np.int32)
+        values = np.empty(indptr[-1], self.problem.X.dtype)
+        self._engine.dual_export(classes, values, True)
+        return {"indptr": indptr, "classes": classes, "values": values}
+
+    def set_stored_dual(self, stored: dict[str, NDArray]) -> None:
+        """The inverse of `stored_dual`."""
+        self._engine.dual_import(stored["indptr"], stored["classes"], stored["values"])

@@ -1,0 +1,76 @@
+"""TopPush, one class against the rest (Li, Jin and Zhou 2014), for all classes at once.
+
+For one class with m positive rows, push them above the highest negative one:
+
+    min_w  lambda/2 |w|^2 + 1/m sum_i l(max_j w.x_j- - w.x_i+),    l(z) = max(0, 1 + z)^2
+
+Its dual, over a >= 0 (positives) and b >= 0 (negatives) with sum a = sum b, is
+
+    min  lambda m/2 |w|^2 + sum_i (a_i^2 / 4 - a_i),    w = (X+^T a - X-^T b) / (lambda m)
+
+solved by Nesterov's accelerated projected gradient. The columns of ``P`` are the duals (a, b) of
+the classes: a step is two products with X whatever the number of classes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def project_balanced(V: np.ndarray, positive: np.ndarray, rounds: int = 60) -> np.ndarray:
+    """Project columns onto ``p >= 0, sum over positive = sum over the others``, by bisection.
+
+    The projection is ``max(v - t, 0)`` at positives and ``max(v + t, 0)`` elsewhere, for the t that
+    balances the sums.
+    """
+    low, high = -np.abs(V).max(axis=0), np.abs(V).max(axis=0)
+    signs = np.where(positive, -1.0, 1.0)
+    for _ in range(rounds):
+        t = 0.5 * (low + high)
+        excess = (-signs * np.maximum(V + signs * t, 0.0)).sum(axis=0)  # of the positives
+        low, high = np.where(excess > 0, t, low), np.where(excess > 0, high, t)
+    return np.maximum(V + signs * 0.5 * (low + high), 0.0)
+
+
+class TopPush:
+    """``epoch()`` is one accelerated step of all classes."""
+
+    def __init__(self, X: Any, y: np.ndarray, regularization: float) -> None:
+        self.X, self.regularization = X, regularization
+        self.n_classes = int(y.max()) + 1
+        self.positive = np.asarray(y)[:, None] == np.arange(self.n_classes)
+        self.m = np.maximum(self.positive.sum(axis=0), 1)
+        squares = X.multiply(X).sum() if hasattr(X, "multiply") else np.vdot(X, X)
+        self.lipschitz = float(squares) / (regularization * self.m) + 0.5  # |X|_2 <= |X|_F
+        self.P = np.zeros(self.positive.shape)
+        self.Q, self.t = self.P, 1.0  # extrapolated point, Nesterov's sequence
+
+    def _weights(self, P: np.ndarray) -> np.ndarray:
+        signed = np.where(self.positive, P, -P)
+        return np.asarray(self.X.T @ signed) / (self.regularization * self.m)
+
+    def epoch(self) -> None:
+        """Gradient at the extrapolated point, projection, extrapolation."""
+        scores = np.asarray(self.X @ self._weights(self.Q))
+        gradient = np.where(self.positive, scores + 0.5 * self.Q - 1.0, -scores)
+        new = project_balanced(self.Q - gradient / self.lipschitz, self.positive)
+        t = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * self.t**2))
+        self.Q = new + (self.t - 1.0) / t * (new - self.P)
+        self.P, self.t = new, t
+
+    def objectives(self) -> tuple[np.ndarray, np.ndarray]:
+        """Primal and dual (as a lower bound) of every class, both times m."""
+        W = self._weights(self.P)
+        scores = np.asarray(self.X @ W)
+        highest = np.where(self.positive, -np.inf, scores).max(axis=0)
+        losses = np.where(self.positive, np.maximum(0.0, 1.0 + highest - scores) ** 2, 0.0)
+        ridge = 0.5 * self.regularization * self.m * (W**2).sum(axis=0)
+        conjugates = np.where(self.positive, self.P - 0.25 * self.P**2, 0.0).sum(axis=0)
+        return ridge + losses.sum(axis=0), conjugates - ridge
+
+    @property
+    def coef(self) -> np.ndarray:
+        """Weights, one row per class."""
+        return self._weights(self.P).T

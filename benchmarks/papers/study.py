@@ -1,0 +1,147 @@
+"""What makes an experiment resumable, and its claims checkable.
+
+A `Study` keeps every finished measurement (a cell) in ``FOLDER/.cache/NAME.json``. An interrupted
+run, or a full one after a quick one, goes on from there; ``--fresh`` starts over, and ``--report``
+writes the results from the cells there are without measuring anything. The result file
+``NAME.json`` says how many cells of the plan are missing.
+
+A `Claim` is a sentence of a paper, what we measured, and a verdict that code has derived from the
+numbers. `Study.write` puts the claims into the json and under the Markdown, and
+`benchmarks.papers.page` collects them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from matplotlib.figure import Figure
+from threadpoolctl import threadpool_limits
+
+from benchmarks.papers import common
+from benchmarks.reference_optima import read_json, write_json
+
+Verdict = Literal["yes", "no", "partly"]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a paper says (`paper` names the table or figure), what we saw, whether it holds."""
+
+    paper: str
+    claim: str
+    measured: str
+    holds: Verdict
+
+
+def verdict(conditions: Iterable[bool]) -> Verdict:
+    """All conditions: yes; none: no; else partly."""
+    found = [bool(condition) for condition in conditions]
+    if not found:
+        raise ValueError("a verdict needs at least one condition")
+    return "yes" if all(found) else "partly" if any(found) else "no"
+
+
+def claims_table(claims: Sequence[Claim]) -> str:
+    """The claims as Markdown."""
+    rows = [[c.claim, c.measured, c.holds] for c in claims]
+    table = common.markdown_table(["claim", "measured", "holds"], rows)
+    return table.replace("--:", "---")  # sentences are aligned left
+
+
+@dataclass
+class Study:
+    """One experiment: its settings, its cells and its result files.
+
+    Attributes
+    ----------
+    name : str
+        Stem of the result files.
+    quick : bool
+        The reduced version.
+    folder : Path
+        Where the results go.
+    fresh : bool
+        Forget the cells of earlier runs.
+    measure : bool
+        False: only report.
+    missing : list of str
+        Cells of the plan that are not there.
+    """
+
+    name: str
+    quick: bool = False
+    folder: Path = common.FOLDER
+    fresh: bool = False
+    measure: bool = True
+    missing: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        stored = {} if self.fresh else read_json(self._path)
+        same = stored.get("versions") == common.versions()
+        self._cells: dict[str, Any] = stored["cells"] if same else {}
+        if self.fresh:
+            self._path.unlink(missing_ok=True)
+
+    @property
+    def _path(self) -> Path:
+        return self.folder / ".cache" / f"{self.name}.json"
+
+    def cell(self, key: str, compute: Callable[[], Any]) -> Any:
+        """A measurement by name: the stored one, or a new one, stored at once; None if missing."""
+        if key not in self._cells:
+            if not self.measure:
+                self.missing.append(key)
+                return None
+            self._cells[key] = json.loads(json.dumps(compute()))  # as if it had been read
+            part = self._path.with_suffix(".part")
+            write_json(part, {"versions": common.versions(), "cells": self._cells})
+            os.replace(part, self._path)  # never half a file
+            print(f"{self.name}: {key}", flush=True)
+        return self._cells[key]
+
+    def write(
+        self,
+        text: str,
+        content: dict[str, Any],
+        claims: Sequence[Claim],
+        figure: Figure | None = None,
+    ) -> None:
+        """Write the results: text and claims, json, figure."""
+        state = {
+            "run": "quick" if self.quick else "full",
+            "missing_cells": len(self.missing),
+            "claims": [asdict(claim) for claim in claims],
+        }
+        note = ""
+        if self.missing:
+            note = f"\nNot run: {len(self.missing)} cells of the plan.\n"
+        text = text.rstrip() + "\n" + note + "\n# Claims\n\n" + claims_table(claims)
+        common.write_results(self.name, text, state | content, figure, self.folder)
+
+
+def run(
+    name: str,
+    experiment: Callable[[Study], None],
+    doc: str | None,
+    argv: Sequence[str] | None = None,
+) -> int:
+    """Command line of a module, one thread."""
+    parser = argparse.ArgumentParser(description=(doc or "").split("\n")[0])
+    effort = parser.add_mutually_exclusive_group()
+    effort.add_argument("--quick", action="store_true", help="the reduced version")
+    effort.add_argument("--full", action="store_true", help="the whole protocol (default)")
+    parser.add_argument("--fresh", action="store_true", help="forget the cells of earlier runs")
+    parser.add_argument("--report", action="store_true", help="report the cells there are")
+    parser.add_argument("--output", type=Path, default=common.FOLDER, help="folder for the results")
+    options = parser.parse_args(argv)
+    if options.fresh and options.report:
+        parser.error("--fresh forgets what --report needs: choose one")
+    with threadpool_limits(1):
+        experiment(Study(name, options.quick, options.output, options.fresh, not options.report))
+    return 0

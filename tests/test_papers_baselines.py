@@ -1,0 +1,184 @@
+"""The baselines of the papers on tiny data: they solve what they say, or have known properties."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("NUMBA_DISABLE_JIT", "1")  # compiling takes longer than tiny data do
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks import datasets
+from benchmarks.baselines.averaged_perceptron import AveragedPerceptron
+from benchmarks.baselines.box_cqp import box_cqp
+from benchmarks.baselines.compiled import block_step
+from benchmarks.baselines.exponentiated_gradient import ExponentiatedGradient
+from benchmarks.baselines.mira import Mira
+from benchmarks.baselines.n_slack import NSlack
+from benchmarks.baselines.one_slack import OneSlack
+from benchmarks.baselines.top_push import TopPush, project_balanced
+from benchmarks.objective import crammer_singer_primal
+from benchmarks.passes import make_problem
+from polymargin import DualSolver, get_loss
+from polymargin.projections import solve_weston_watkins
+
+C = 0.5
+
+
+@pytest.fixture(scope="module")
+def data():
+    return datasets.generate_sparse(60, 30, 4, nonzeros=5, dtype=np.float64)
+
+
+@pytest.fixture(scope="module")
+def optimum(data):
+    found = DualSolver().solve(make_problem(*data, C=C), tol=1e-9, max_iter=10_000, random_state=0)
+    assert found.gap < 1e-8
+    return found.dual
+
+
+@given(
+    st.lists(st.floats(-5, 5), min_size=1, max_size=8).map(np.array),
+    st.floats(0.01, 10),
+)
+@settings(max_examples=60, deadline=None)
+def test_block_step_is_the_restricted_problem(b, bound):
+    expected = get_loss("crammer_singer").solve_restricted(b[None], np.array([bound]))[0]
+    np.testing.assert_allclose(block_step(b, bound), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("make", "epochs", "close"),
+    [(ExponentiatedGradient, 400, 1e-2), (OneSlack, 60, 1e-4), (NSlack, 20, 1e-3)],
+)
+def test_a_solver_reaches_the_optimum_from_below(data, optimum, make, epochs, close):
+    if make is OneSlack:
+        pytest.importorskip("clarabel", reason="the planes' program needs Clarabel")
+    method, last = make(*data, C), -np.inf
+    for _ in range(epochs):
+        method.epoch()
+        dual = method.dual()
+        assert last - 1e-6 * abs(optimum) <= dual <= optimum * (1 + 1e-6)
+        assert crammer_singer_primal(*data, method.coef, C) >= optimum * (1 - 1e-6)
+        last = dual
+        if dual >= optimum * (1 - close):
+            break
+    assert last >= optimum * (1 - close)
+
+
+def test_exponentiated_gradient_keeps_weights_and_dual_together(data):
+    method = ExponentiatedGradient(*data, C)
+    for _ in range(3):
+        method.epoch()
+    alpha = method._alpha()
+    np.testing.assert_allclose(method.W, data[0].T @ alpha, atol=1e-10)
+    np.testing.assert_allclose(alpha.sum(axis=1), 0, atol=1e-10)
+    wrong = np.ones(alpha.shape, bool)
+    wrong[np.arange(len(alpha)), data[1]] = False
+    assert (alpha[wrong] < 0).all()  # no step reaches a bound
+
+
+def test_n_slack_ends_when_nothing_is_violated(data, optimum):
+    epsilon = 1e-3
+    method = NSlack(*data, C, epsilon=epsilon)
+    for _ in range(50):
+        method.epoch()
+        if method.added == 0:
+            break
+    assert method.added == 0
+    primal = crammer_singer_primal(*data, method.coef, C)
+    assert primal <= optimum + 5 * C * len(data[1]) * epsilon
+    assert 0 < method.working.sum() < method.working.size  # not every class of every example
+
+
+def test_one_slack_forgets_idle_planes(data, monkeypatch):
+    pytest.importorskip("clarabel", reason="the planes' program needs Clarabel")
+    monkeypatch.setattr("benchmarks.baselines.one_slack.PATIENCE", 2)
+    method = OneSlack(*data, C)
+    for _ in range(30):
+        method.epoch()
+    assert len(method.planes) == len(method.delta) == len(method.gram) < 30
+    assert method.weights.sum() <= C * (1 + 1e-12) and (method.weights >= 0).all()
+    planes = np.array([plane.ravel() for plane in method.planes], np.float64)
+    np.testing.assert_allclose(method.gram, planes @ planes.T, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("make", [AveragedPerceptron, Mira])
+def test_averages_are_those_of_all_weights_so_far(data, make):
+    method = make(*data)
+    order = method.rows.order()
+    method.rows.order = lambda: order
+    single, total = make(*data), 0.0
+    for i in order:
+        single.rows.order = lambda i=i: np.array([i])
+        single.epoch()
+        total = total + single.W
+    method.epoch()
+    np.testing.assert_allclose(method.W, single.W, atol=1e-10)
+    np.testing.assert_allclose(method.coef, (total / len(order)).T, atol=1e-10)
+
+
+def test_the_perceptron_separates_what_is_separable():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    X = np.eye(3)[y] + 0.1 * rng.standard_normal((60, 3))
+    method = AveragedPerceptron(X, y)
+    for _ in range(50):
+        method.epoch()
+        if method.mistakes == 0:
+            break
+    assert method.mistakes == 0
+    assert ((X @ method.coef.T).argmax(axis=1) == y).all()
+
+
+def test_mira_changes_as_little_as_it_must():
+    X, y = np.array([[1.0, 2.0]]), np.array([0])
+    method = Mira(X, y, margin=1.0)
+    method.rows.n_classes = 3
+    method.W, method.sums = np.zeros((2, 3)), np.zeros((2, 3))
+    method.epoch()
+    scores = (X @ method.W)[0]
+    assert scores[0] - scores[1] == pytest.approx(1.0)  # the margin is met, and no more
+    assert scores[1] == pytest.approx(scores[2])
+    before = method.W.copy()
+    method.epoch()
+    np.testing.assert_allclose(method.W, before)
+
+
+@pytest.mark.parametrize("n", [1, 4, 30])
+def test_box_cqp(n):
+    rng = np.random.default_rng(n)
+    for _ in range(20):
+        v = rng.uniform(-1, 1.0 * n) + 2 * rng.standard_normal(n)
+        np.testing.assert_allclose(
+            box_cqp(np.eye(n) + 1, v, 0.7), solve_weston_watkins(v, 0.7), atol=1e-9
+        )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_balanced_projection(seed):
+    rng = np.random.default_rng(seed)
+    V, positive = rng.standard_normal((12, 3)), rng.random((12, 3)) < 0.4
+    positive[:2] = [[True], [False]]
+    P = project_balanced(V, positive)
+    sums = [np.where(which, P, 0).sum(axis=0) for which in (positive, ~positive)]
+    np.testing.assert_allclose(*sums, atol=1e-9)
+    assert (P >= 0).all()
+    for _ in range(50):  # no feasible point is closer: (v - p).(q - p) <= 0
+        Q = rng.random(V.shape)
+        Q = np.where(positive, Q / np.where(positive, Q, 0).sum(axis=0), Q)
+        Q = np.where(positive, Q, Q / np.where(positive, 0, Q).sum(axis=0))
+        assert (((V - P) * (Q - P)).sum(axis=0) <= 1e-8).all()
+
+
+def test_top_push_closes_its_duality_gap(data):
+    method = TopPush(*data, regularization=0.1)
+    for _ in range(600):
+        method.epoch()
+        primal, dual = method.objectives()
+        assert (dual <= primal + 1e-9).all()
+    assert ((primal - dual) / primal).max() < 2e-2
+    assert method.coef.shape == (4, data[0].shape[1])

@@ -1,0 +1,249 @@
+"""Further tables and figures of the papers on generated data: they run, their parts are right."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("NUMBA_DISABLE_JIT", "1")  # compiling takes longer than tiny data do
+
+import json
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib", reason="the figures need matplotlib")
+
+from benchmarks import datasets
+from benchmarks.papers import (
+    blondel_figure1,
+    blondel_figure2,
+    blondel_table1,
+    keerthi_figure5,
+    keerthi_figures2_3,
+    lapin_projection,
+    lapin_table1,
+    walrus_convergence,
+    walrus_figure1,
+    walrus_table1,
+    walrus_table7,
+    walrus_tables8_9,
+)
+from benchmarks.papers.study import Study
+
+
+def generated(n_classes, n=300, n_features=60, dtype=np.float64):
+    X, y = datasets.generate_sparse(n, n_features, n_classes, nonzeros=6, dtype=dtype)
+    cut = 2 * n // 3
+    return datasets.Dataset("generated", X[:cut], y[:cut], X[cut:], y[cut:])
+
+
+@pytest.fixture(autouse=True)
+def no_files(monkeypatch):
+    data = generated(4)
+    monkeypatch.setattr(datasets, "load", lambda name, **kwargs: data)
+
+
+def run(module, folder, figure=True):
+    """Run an experiment twice: the second time nothing is measured and the results are the same."""
+    module.experiment(Study(module.NAME, True, folder))
+    first = json.loads((folder / f"{module.NAME}.json").read_text())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "draw", lambda *results: None, raising=False)  # once is enough
+        module.experiment(Study(module.NAME, True, folder, measure=False))
+    found = json.loads((folder / f"{module.NAME}.json").read_text())
+    assert first == found and found["missing_cells"] == 0
+    assert found["claims"] and {c["holds"] for c in found["claims"]} <= {"yes", "no", "partly"}
+    assert (folder / f"{module.NAME}.md").read_text().startswith("# ")
+    if figure:
+        assert (folder / f"{module.NAME}.png").read_bytes().startswith(b"\x89PNG")
+    return found
+
+
+def test_data_tables(tmp_path):
+    found = run(blondel_table1, tmp_path, figure=False)
+    assert found["data"]["news20"] == {
+        "n_train": 200,
+        "n_test": 100,
+        "features": 60,
+        "nonzero_percent": pytest.approx(10.0),
+        "classes": 4,
+    }
+    assert found["claims"][0]["holds"] == "no"
+    assert run(walrus_table1, tmp_path, figure=False)["claims"][0]["holds"] == "no"
+
+
+def test_blondel_figure1(tmp_path, monkeypatch):
+    monkeypatch.setattr(blondel_figure1, "DATA", ("news20",))
+    found = run(blondel_figure1, tmp_path)
+    by_label = found["summary"]["news20"]
+    assert by_label["Sort"]["passes"] == by_label["Pivot"]["passes"]  # both exact
+    assert found["splits"] == {"news20": 3}
+
+
+def test_blondel_figure1_verdicts_follow_the_times():
+    def one(seconds):
+        to = {f"{t:g}": seconds for t in blondel_figure1.TARGETS}
+        return {"seconds": to, "passes": to, "seconds to accuracy": seconds}
+
+    first = {label: one(2.0) for label in blondel_figure1.METHODS} | {"Sort": one(1.0)}
+    first["Pivot"] = one(1.0)
+    claims = blondel_figure1.make_claims({"a": first})
+    assert [c.holds for c in claims] == ["yes", "yes", "yes"]
+    claims = blondel_figure1.make_claims({"a": first | {"Frank-Wolfe": one(0.5)}})
+    assert [c.holds for c in claims] == ["no", "partly", "no"]
+
+
+def test_blondel_figure2(tmp_path, monkeypatch):
+    monkeypatch.setattr(blondel_figure2, "QUICK_SIZES", {"news20": (2, 3, 4, 9)})
+    found = run(blondel_figure2, tmp_path)
+    assert list(found["times"]["news20"]) == ["2", "3", "4"]
+
+
+def test_samples_have_as_many_rows_whatever_the_classes():
+    data = generated(4)
+    n = blondel_figure2.rows_of_smallest(data, 2)
+    for k in (2, 3, 4):
+        X, y = blondel_figure2.sample(data, k, n)
+        assert X.shape[0] == len(y) == n and set(y) == set(range(k))
+    assert blondel_figure2.exponent([1, 2, 4], [3.0, 12.0, 48.0]) == pytest.approx(2.0)
+
+
+def test_keerthi_figures2_3(tmp_path, monkeypatch):
+    pytest.importorskip("clarabel", reason="the 1-slack method needs Clarabel")
+    monkeypatch.setattr(keerthi_figures2_3, "HAS_NUMBA", True)
+    monkeypatch.setattr(keerthi_figures2_3, "PROBLEMS", (("letter", 1.0), ("mnist", 0.1)))
+    monkeypatch.setattr(keerthi_figures2_3, "LIMITS", {True: 0.3})
+    monkeypatch.setattr(keerthi_figures2_3, "EPOCHS", 2)
+    found = run(keerthi_figures2_3, tmp_path)
+    for cell in found["problems"].values():
+        for label, curve in cell["curves"].items():
+            assert (curve["difference"] == []) == (label in keerthi_figures2_3.ONLINE)
+            assert all(d >= -1e-5 for d in curve["difference"])  # nobody is above the optimum
+    assert len(found["claims"]) == 6
+
+
+def test_keerthi_orders():
+    holds = keerthi_figures2_3.order_holds
+    assert all(holds({"SDM": 1.0, "EG": 3.0, "CP": np.inf}).values())
+    assert not any(holds({"SDM": 2.0, "EG": 3.0, "CP": 4.0}).values())
+
+
+def test_keerthi_figure5(tmp_path, monkeypatch):
+    monkeypatch.setattr(keerthi_figure5, "DATA", ("letter",))
+    monkeypatch.setattr(keerthi_figure5, "LIMITS", {"small": 0.2})
+    found = run(keerthi_figure5, tmp_path)
+    assert set(found["curves"]["letter"]) == set(keerthi_figure5.LOSSES)
+
+
+def test_steady_is_from_then_on():
+    curve = {"seconds": [1.0, 2.0, 3.0, 4.0], "accuracy": [0.9, 0.5, 0.899, 0.9]}
+    assert keerthi_figure5.steady_seconds(curve) == 3.0
+    assert keerthi_figure5.steady_seconds({"seconds": [1.0], "accuracy": [0.3]}) == 1.0
+
+
+def test_walrus_figure1(tmp_path, monkeypatch):
+    monkeypatch.setattr(walrus_figure1, "MANY", ("clinc150",))
+    found = run(walrus_figure1, tmp_path)
+    for curves in found["curves"].values():
+        ends = [curve["dual"][-1] for curve in curves.values()]
+        np.testing.assert_allclose(ends, ends[0], rtol=1e-2)
+        gaps = np.array(curves["walrus"]["primal"]) - curves["walrus"]["dual"]
+        assert gaps[-1] <= 1e-3 * gaps[0]
+
+
+def test_walrus_convergence(tmp_path, monkeypatch):
+    monkeypatch.setattr(walrus_convergence, "QUICK", (("dna", 0.1),))
+    monkeypatch.setattr(walrus_convergence, "LIMITS", {True: 0.5})
+    found = run(walrus_convergence, tmp_path)
+    (fit,) = found["fits"].values()
+    assert 0 < fit["factor"] < 1 and fit["worst_pass"] < 1  # theorem 3.6
+
+
+def test_a_geometric_sequence_is_a_straight_line():
+    found = walrus_convergence.fit(0.8 ** np.arange(30))
+    assert found["factor"] == pytest.approx(0.8) and found["r2"] == pytest.approx(1.0)
+    assert found["worst_pass"] == pytest.approx(0.8)
+    slower = walrus_convergence.fit(1.0 / np.arange(1, 4000) ** 2)  # sublinear: bends
+    assert slower["worst_pass"] > 0.99
+
+
+def test_walrus_table7(tmp_path, monkeypatch):
+    monkeypatch.setattr(walrus_table7, "QUICK", ("dna",))
+    monkeypatch.setattr(walrus_table7, "COSTS", (0.1, 1.0))
+    found = run(walrus_table7, tmp_path, figure=False)
+    assert set(found["data"]["dna"]["chosen"]) == {"0.01", "0.001"}
+    assert found["data"]["dna"]["runs"] == 6
+
+
+def test_table7_choices():
+    assert walrus_table7.choose({1.0: 0.5, 2.0: 0.7, 4.0: 0.7}) == 2.0
+    cell = {d: {"accuracy": a, "seconds": 1.0, "reached": True} for d, a in
+            (("0.01", 0.9), ("0.001", 0.6))}  # fmt: skip
+    other = {d: {"accuracy": 0.8, "seconds": 2.0, "reached": d == "0.01"} for d in cell}
+    found = walrus_table7.summarise({1.0: [cell], 2.0: [other]})
+    assert found["chosen"] == {"0.01": 1.0, "0.001": 2.0}
+    assert found["lost"] == pytest.approx(0.2) and found["unfinished"] == 1
+    assert walrus_table7.make_claims({"a": found})[0].holds == "no"
+
+
+def test_walrus_tables8_9(tmp_path, monkeypatch):
+    pytest.importorskip("clarabel", reason="one of the solvers")
+    monkeypatch.setattr(walrus_tables8_9, "QUICK_SIZES", (3, 8))
+    monkeypatch.setattr(walrus_tables8_9, "BATCH", 20)
+    found = run(walrus_tables8_9, tmp_path)
+    for cells in found["cells"].values():
+        assert all(cell["error"] < 1e-3 for cell in cells.values())
+        assert cells["walrus, one"]["error"] < 1e-10
+    assert set(found["absent"]) == set(walrus_tables8_9.absent())
+
+
+def test_the_subproblems_touch_both_bounds():
+    b = walrus_tables8_9.solve_weston_watkins(walrus_tables8_9.vectors(50, 200), 1.0)
+    assert (b == 0).any() and (b == 1).any() and ((b > 0) & (b < 1)).any()
+
+
+def test_lapin_table1(tmp_path, monkeypatch):
+    data = generated(22, n=600, dtype=np.float32)
+    monkeypatch.setattr(datasets, "load", lambda name, **kwargs: data)
+    monkeypatch.setattr(lapin_table1, "DATA", ("clinc150",))
+    monkeypatch.setattr(lapin_table1, "POWERS", (-3, -2))
+    monkeypatch.setattr(lapin_table1, "FURTHEST", 1)
+    found = run(lapin_table1, tmp_path, figure=False)
+    rows = found["table"]["clinc150"]
+    assert set(rows) == set(lapin_table1.METHODS)
+    for row in rows.values():
+        assert row["accuracy"] == sorted(row["accuracy"]) or len(set(row["power"])) > 1
+        assert row["worst_gap"] <= lapin_table1.TOL
+        low, high = row["tried"]
+        at_edge = {low, high} & set(row["power"])
+        assert not at_edge or at_edge <= {-4, -1}  # extended as far as allowed
+
+
+def test_top_push_beats_guessing():
+    data = generated(4)
+    coef, gap = lapin_table1.fit(data.X_train, data.y_train, 4, lapin_table1.TOP_PUSH, -2, 200)
+    scores = np.asarray(data.X_test @ coef.T)
+    assert lapin_table1.top_k_accuracies(scores, data.y_test)[0] > 0.4 and gap < 0.5
+
+
+def test_top_k_accuracies_by_hand():
+    scores = np.array([[3.0, 2.0, 1.0], [1.0, 1.0, 0.0], [0.0, 1.0, 2.0]])
+    y = np.array([1, 0, 0])
+    assert lapin_table1.top_k_accuracies(scores, y, (1, 2, 3)) == pytest.approx([0, 2 / 3, 1])
+
+
+def test_fewer_rows_takes_so_many_of_every_class():
+    data = lapin_table1.fewer_rows(generated(4), 7)
+    np.testing.assert_array_equal(np.bincount(data.y_train), [7, 7, 7, 7])
+
+
+def test_the_best_lambda_of_every_column():
+    scores = {-1: np.array([0.5, 0.9]), 0: np.array([0.5, 0.2]), 1: np.array([0.1, 0.9])}
+    assert lapin_table1.best_powers(scores) == [0, 1]
+
+
+def test_lapin_projection(tmp_path, monkeypatch):
+    monkeypatch.setattr(lapin_projection, "QUICK_SIZES", (60, 100))
+    monkeypatch.setattr(lapin_projection, "ENTRIES", 1000)
+    found = run(lapin_projection, tmp_path)
+    assert set(found["nanoseconds"]) == {"1", "5", "10", "50"}

@@ -101,7 +101,7 @@ def test_layouts_hold_the_same_numbers(folder, layout, dtype):
 
 def test_absent_and_unknown_data(folder):
     with pytest.raises(FileNotFoundError, match="POLYMARGIN_DATA"):
-        datasets.load("aloi")
+        datasets.load("aloi", folder=folder)
     with pytest.raises(ValueError, match="known are"):
         datasets.load("iris")
     save_dense(folder, "usps", np.eye(2), np.eye(2))
@@ -190,6 +190,13 @@ class TestSpeed:
         assert contender.best(1e-2, loosest=True).setting == 9e-3
         assert contender.best(1e-3, loosest=True).setting == 9e-4
         assert contender.best(1e-5, loosest=True) is None
+
+    def test_a_setting_put_off_is_made_up_for_where_it_may_matter(self, contender):
+        # 0.1 is far from 1e-2: 0.05 waits, and stays out as 0.04 does not get there either; 0.009
+        # does, with 0.01 made up for, which is the one that counts.
+        contender.walk((0.1, 0.05, 0.04, 0.01, 0.009, 0.0009), further=0, put_off=True)
+        assert [run.setting for run in contender.runs] == [0.1, 0.04, 0.009, 0.01, 0.0009]
+        assert contender.best(1e-2, loosest=True).setting == 0.01
 
     def test_fastest_of_the_repeats_counts(self, contender):
         contender.walk((9e-3, 9e-4), further=0)

@@ -63,6 +63,15 @@ def test_splits_keep_the_classes_and_use_every_row(data):
     assert (splits[0].y_train != splits[1].y_train).any()
 
 
+def test_the_only_row_of_a_class_is_for_training(data):
+    y = data.y_test.copy()
+    y[7] = 4
+    lonely = datasets.Dataset("lonely", data.X_train, data.y_train, data.X_test, y)
+    for split in common.stratified_splits(lonely, 2):
+        assert (split.y_train == 4).sum() == 1 and (split.y_test == 4).sum() == 0
+        assert split.y_train.size + split.y_test.size == 300
+
+
 def test_table_cells():
     table = common.markdown_table(["a", "b", "c"], [["x", 0.12345, None], ["y", 7, "z"]])
     assert table.splitlines() == [

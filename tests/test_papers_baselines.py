@@ -136,7 +136,7 @@ def test_the_perceptron_separates_what_is_separable():
 
 def test_mira_changes_as_little_as_it_must():
     X, y = np.array([[1.0, 2.0]]), np.array([0])
-    method = Mira(X, y, margin=1.0)
+    method = Mira(X, y)
     method.rows.n_classes = 3
     method.W, method.sums = np.zeros((2, 3)), np.zeros((2, 3))
     method.epoch()
@@ -146,6 +146,14 @@ def test_mira_changes_as_little_as_it_must():
     before = method.W.copy()
     method.epoch()
     np.testing.assert_allclose(method.W, before)
+
+
+def test_mira_learns_and_needs_its_margin(data):
+    usual, original = Mira(*data), Mira(*data, margin=0.0)
+    for method in (usual, original):
+        method.epoch()
+    assert ((data[0] @ usual.coef.T).argmax(axis=1) == data[1]).mean() > 0.7
+    assert not original.W.any()  # with weights of zero, no change is the smallest
 
 
 @pytest.mark.parametrize("n", [1, 4, 30])

@@ -4,8 +4,8 @@ On seeing an example, take the smallest change of the weights in the span of ``x
 
     1/2 |W + x a^T|^2     over  a_m <= [m = y],  sum a = 0
 
-In the package's terms a restricted problem with cost 1, no memory of earlier visits, and, in the
-original, no margin; ``margin=1`` asks for the usual one.
+In the package's terms this is a restricted problem with cost 1 and no memory of earlier visits. The
+original asks for no margin, and so never leaves weights of zero; ``margin=1`` is the usual form.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _epoch(order, data, indices, indptr, squares, y, margin, W, sums, t):
 class Mira:
     """``coef`` is the average over the examples seen, ``W.T`` the last weights."""
 
-    def __init__(self, X: Any, y: np.ndarray, margin: float = 0.0, seed: int = 0) -> None:
+    def __init__(self, X: Any, y: np.ndarray, margin: float = 1.0, seed: int = 0) -> None:
         self.rows, self.margin = Rows(X, y, seed), margin
         self.W, self.sums = self.rows.zeros(), self.rows.zeros()
         self.t = 0

@@ -2,7 +2,8 @@
 
 Every example keeps a working set of classes. An epoch asks each example for its worst class and
 takes it in if its margin is missed by more than ``epsilon`` beyond the example's slack so far; then
-the dual over all working sets is solved to a violation of ``epsilon`` by block coordinate ascent.
+the dual over all working sets is solved to a violation of ``epsilon`` by block coordinate ascent
+(thirty passes at most; the next epoch goes on from there).
 (SVM-struct solves it with SVM-light, every hundred new constraints; the working sets are what makes
 the method.)
 """
@@ -75,8 +76,8 @@ class NSlack:
         self.working, self.P = np.zeros(shape, np.bool_), np.zeros(shape)
         self.added = self.sweeps = 0
 
-    def epoch(self, max_sweeps: int = 1000) -> None:
-        """Take in violated constraints, then solve over the working sets."""
+    def epoch(self, max_sweeps: int = 30) -> None:
+        """Take in violated constraints, then solve over the working sets, for a while at most."""
         rows = self.rows
         self.added = _look(*rows.parts, rows.y, self.W, self.working, self.epsilon)
         self.working[rows.squares == 0] = False

@@ -19,7 +19,6 @@ from matplotlib.figure import Figure
 
 from benchmarks import datasets
 from benchmarks.papers import common
-from benchmarks.papers.blondel_figures3_4 import optimum
 from benchmarks.papers.blondel_table2 import METHODS
 from benchmarks.papers.study import Claim, Study, run, verdict
 from benchmarks.papers.trace import first_below, trace
@@ -31,6 +30,7 @@ DATA = ("news20", "rcv1_multiclass_sub", "clinc150")
 TARGETS = (1e-1, 1e-2, 1e-3, 1e-4)
 PAPERS_METHODS = tuple(label for label in METHODS if label != "Newton")
 EXACT = ("Sort", "Pivot")
+ACCURATE = 1e-6  # relative gap of the optimum: a hundredth of the smallest target
 REPEATS = 2
 STEADY = 0.005  # below the best accuracy: what counts as having arrived
 
@@ -42,7 +42,7 @@ def measure(
 ) -> dict[str, Curve]:
     """All methods on one split: passes, seconds, relative differences, accuracies."""
     problem = make_problem(split.X_train, split.y_train, C=C)
-    best = optimum(split.X_train, split.y_train, C)
+    best = DualSolver().solve(problem, tol=ACCURATE, max_iter=20_000, random_state=0).dual
     curves: dict[str, Curve] = {}
     for repeat in range(repeats):
         for label, method in METHODS.items():
@@ -132,8 +132,8 @@ def make_claims(found: dict[str, dict[str, dict[str, Any]]]) -> list[Claim]:
         Claim(
             paper,
             "Sort and Pivot reach a dual objective fastest",
-            f"in {sum(w in EXACT for w in winners.values())} of {len(winners)} cases by time, in "
-            f"{sum(in_passes)} of {len(in_passes)} by passes",
+            f"in {sum(w in EXACT for w in winners.values())} of {len(winners)} cases by time; by "
+            f"passes nobody is ahead of them in {sum(in_passes)} of {len(in_passes)}",
             verdict(w in EXACT for w in winners.values()),
         ),
         Claim(

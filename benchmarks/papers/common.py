@@ -59,13 +59,19 @@ def paired_test(first: Sequence[float], second: Sequence[float]) -> PairedTest:
 
 
 def stratified_splits(data: Dataset, n_splits: int, seed: int = 0) -> list[Dataset]:
-    """Put both parts together and cut them anew: 4/5 to train, 1/5 to test, rows shuffled."""
+    """Put both parts together and cut them anew: 4/5 to train, 1/5 to test, rows shuffled.
+
+    The only row of a class goes to the training part.
+    """
     stack = sparse.vstack if sparse.issparse(data.X_train) else np.concatenate
     X = stack([data.X_train, data.X_test])
     X = X.tocsr() if sparse.issparse(X) else X
     y = np.concatenate([data.y_train, data.y_test])
-    cuts = StratifiedShuffleSplit(n_splits, test_size=0.2, random_state=seed).split(y, y)
-    return [Dataset(data.name, X[train], y[train], X[test], y[test]) for train, test in cuts]
+    single = np.bincount(y)[y] == 1
+    alone, rest = np.flatnonzero(single), np.flatnonzero(~single)
+    cuts = StratifiedShuffleSplit(n_splits, test_size=0.2, random_state=seed).split(rest, y[rest])
+    parts = [(np.concatenate([rest[train], alone]), rest[test]) for train, test in cuts]
+    return [Dataset(data.name, X[train], y[train], X[test], y[test]) for train, test in parts]
 
 
 def accuracy(X: Any, y: np.ndarray, coef: np.ndarray) -> float:

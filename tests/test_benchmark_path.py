@@ -49,7 +49,7 @@ def test_tables_of_keerthi(data, monkeypatch, tmp_path, capsys):
     for run in found["runs"].values():
         assert run["C"] == keerthi_tables.GRID[int(np.argmax(run["validation"]))]
         assert 25 < run["test"] <= 100
-    assert [claim["holds"] in ("yes", "no") for claim in found["claims"]] == [True] * 4
+    assert found["claims"] == []  # two splits prove nothing
     text = (tmp_path / "keerthi_tables.md").read_text()
     assert "85.26 ± 0.37" in text and "| news20 | 2 |" in text
     capsys.readouterr()

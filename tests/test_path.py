@@ -21,6 +21,7 @@ from polymargin import (
     regularization_path,
 )
 from polymargin.losses import LOSSES
+from polymargin.solvers.dual import _Run
 from tests.estimators import LOSS_PARAMS, loss_id, make_problem, make_sparse_problem
 from tests.reference.objective import Spec, dual, dual_infeasibility, primal
 
@@ -143,6 +144,33 @@ def test_other_settings_of_the_solver(solver):
     best = regularization_path(X, y, GRID[:5], tol=1e-7, max_iter=100_000)
     np.testing.assert_allclose(path.objectives, best.objectives, rtol=2e-4)
     assert (path.gaps <= 1e-4).all()
+
+
+@pytest.mark.parametrize("ratio", [0.3, 1.0, 3.0, 100.0])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_start_is_feasible_and_the_best_on_its_ray(loss, ratio):
+    X, y = make_problem()
+    problem = problem_of(X, y, loss)
+    rng = np.random.default_rng(0)
+    run = _Run(DualSolver(), problem, 1e-3, 1000, rng, 1, 0)
+    run.start(None)
+    run.loop(None)
+    p = run.state.dual_block().toarray()
+    run.move_to(problem.with_cost(ratio * problem.c), rng)
+    spec = Spec(X, y, np.full(len(y), ratio), loss, problem.loss.top_k)
+
+    def dual_of(block):
+        a = np.where(np.eye(4, dtype=bool)[y], 1, -1) * block
+        if loss != "one_vs_rest":
+            a[np.arange(len(y)), y] = block.sum(axis=1)
+        return dual(spec, a), dual_infeasibility(spec, a)
+
+    value, infeasibility = dual_of(run.state.dual_block().toarray())
+    assert infeasibility <= 1e-12
+    others = [dual_of(factor * p)[0] for factor in np.linspace(0.0, ratio, 50)]
+    assert value >= max(others) - 1e-9 * abs(value)
+    V = run.state.rebuild()
+    np.testing.assert_allclose(run.state.dual_weights(), V, atol=1e-9 * abs(V).max())
 
 
 # --- sharing -------------------------------------------------------------------------------------

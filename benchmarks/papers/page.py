@@ -28,6 +28,7 @@ SECTIONS = {
     "blondel_figure2": "The number of classes (Blondel et al. 2014, figure 2)",
     "keerthi_figures2_3": "SDM, EG and cutting planes (Keerthi et al. 2008, figures 2 and 3)",
     "keerthi_figure5": "One-vs-rest on the way (Keerthi et al. 2008, figure 5)",
+    "keerthi_tables": "Three losses with C tuned for each (Keerthi et al. 2008, tables 4.2, 4.3)",
     "walrus_table1": "The data (Wang and Scott 2021, table 1)",
     "walrus_figure1": "Objectives on the way (Wang and Scott 2021, figure 1)",
     "walrus_convergence": "Linear convergence (Wang and Scott 2021, theorem 3.6)",

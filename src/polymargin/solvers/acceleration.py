@@ -82,9 +82,10 @@ class OuterLoop:
     def begin_again(self, kappa: float) -> None:
         """Start from W on a problem of other costs, which alone would start with `kappa`.
 
-        What the one before ended with counts as much: it was stable there.
+        What the one before ended with counts as much: it was stable there. Where `kappa` grows by
+        itself, it had better do so again.
         """
-        self._begin(math.sqrt(kappa * self._state.kappa))
+        self._begin(kappa if self._redundant else math.sqrt(kappa * self._state.kappa))
 
     def step(self) -> tuple[float, float]:
         """One outer step after a pass; returns ``||V||^2`` and ``||W - V||^2`` before it."""

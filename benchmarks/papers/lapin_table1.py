@@ -284,7 +284,8 @@ def experiment(study: Study) -> None:
         rows = evaluate(study, data, passes)
         if rows:
             found[name], sizes[name] = rows, len(data.y_train)
-            study.write(report(found, sizes), {"rows": sizes, "table": found}, make_claims(found))
+    content = {"rows": sizes, "table": found}
+    study.write(report(found, sizes), content, make_claims(found))
 
 
 if __name__ == "__main__":

@@ -263,3 +263,17 @@ def test_real_texts_give_the_accuracy_of_the_python_api(run, name):
         readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
         printed = float(re.search(r"accuracy  ([0-9.]+) % \(", readme).group(1))
         assert printed == pytest.approx(100 * reference.score(*parts["test"]), abs=0.1)
+
+
+def test_a_checkpoint_goes_on_to_the_same_model(run, svm, numbers, tmp_path):
+    X, y = numbers
+    assert run("train", svm, "--tol", "1e-6", "-o", "whole.pmz").code == Exit.OK
+    few = run("train", svm, "--tol", "1e-6", "-o", "m.pmz", "--checkpoint", "c", "--max-iter", "3")
+    assert few.code == Exit.NOT_CONVERGED and (tmp_path / "c").exists()
+    other = run("train", svm, "--tol", "1e-6", "-o", "m.pmz", "--checkpoint", "c", "--C", "3")
+    assert other.code == Exit.DATA and "something else" in other.err and "C, " in other.err
+    assert run("train", svm, "--tol", "1e-6", "-o", "m.pmz", "--checkpoint", "c").code == Exit.OK
+    same_model("m.pmz", polymargin.load("whole.pmz"))
+    assert not (tmp_path / "c").exists()
+    assert polymargin.load("m.pmz").checkpoint is None
+    assert run("train", svm, "--kernel", "rbf", "--checkpoint", "c").code == Exit.USAGE

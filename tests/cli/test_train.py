@@ -265,8 +265,7 @@ def test_real_texts_give_the_accuracy_of_the_python_api(run, name):
         assert printed == pytest.approx(100 * reference.score(*parts["test"]), abs=0.1)
 
 
-def test_a_checkpoint_goes_on_to_the_same_model(run, svm, numbers, tmp_path):
-    X, y = numbers
+def test_a_checkpoint_goes_on_to_the_same_model(run, svm, tmp_path):
     assert run("train", svm, "--tol", "1e-6", "-o", "whole.pmz").code == Exit.OK
     few = run("train", svm, "--tol", "1e-6", "-o", "m.pmz", "--checkpoint", "c", "--max-iter", "3")
     assert few.code == Exit.NOT_CONVERGED and (tmp_path / "c").exists()

@@ -92,7 +92,7 @@ def machine_section(files: dict[str, dict[str, Any]]) -> Iterator[str]:
                 versions,
             ]
         )
-    yield from tables.table(header, rows)
+    yield from tables.table(header, rows, of_text=True)
     yield ""
 
 
@@ -211,7 +211,8 @@ def claims_section(folder: Path) -> Iterator[str]:
     if rows:
         held = sum(row[3] == VERDICTS["yes"] for row in rows)
         yield f"{held} of {len(rows)} claims hold on our data.\n"
-        yield from tables.table(["paper", "claim", "measured", "verdict"], _escaped(rows))
+        header = ["paper", "claim", "measured", "verdict"]
+        yield from tables.table(header, _escaped(rows), of_text=True)
         yield ""
     else:
         yield "No result file states claims (`make papers`).\n"

@@ -1,10 +1,10 @@
 """One pass over a stream: `partial_fit` beside scikit-learn's SGDClassifier, and its memory.
 
-    python -m benchmarks.streams [--quick] [--part passes,blondel,gains,batches,memory]
+    python -m benchmarks.streams [--quick] [--rows 15000] [--part passes,blondel,gains,...]
 
 - passes: accuracy after one pass in random order on news20, clinc150 and aloi, and examples per
   CPU second, one thread, float32. Every contender has one parameter (C, alpha, eta0) with a grid
-  of seven values, chosen by one pass over 4/5 of the training part (aloi: of 10,000 rows of it)
+  of seven values, chosen by one pass over 4/5 of the training part (aloi: of 5,000 rows of it)
   and the accuracy on the rest; then one pass over all of it, in five random orders
   (aloi: one), the same for everybody.
 - blondel: one pass on news20 as in table II of Blondel et al. 2014: ten stratified splits of 4/5
@@ -45,12 +45,12 @@ COSTS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 LOWER_COSTS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # its loss has n_classes - 1 terms
 ALPHAS = (1e-7, 1e-6, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3)
 TEXTS = ("news20", "clinc150")
-TUNED_ON = {"aloi": 10_000}
+TUNED_ON = {"aloi": 5_000}
 ORDERS = {"news20": 5, "clinc150": 5, "aloi": 1}  # a pass of SGD over aloi takes half a minute
 BATCHES = (1, 10, 100, 1000)
 ABOUT = (
-    "`make bench-stream`, one thread, float32, on a shared two-core x86-64 machine that was not "
-    "idle: rates are the best of three runs, made in turns."
+    "`make bench-stream`, one thread, float32, CPU time, on a shared two-core x86-64 machine that "
+    "was not idle: rates are those of the fastest of the orders."
 )
 
 Make = Callable[[float], Any]
@@ -114,18 +114,16 @@ def one_pass(classifier: Any, X: Any, y: np.ndarray, classes: np.ndarray) -> flo
     return time.process_time() - start
 
 
-def load(name: str, quick: bool) -> datasets.Dataset:
-    """A data set in float32; quick: 2,000 rows of it."""
+def load(name: str, rows: int | None) -> datasets.Dataset:
+    """A data set in float32, or so many random rows of its training part."""
     data = datasets.load(name, dtype=np.float32)
     for X in (data.X_train, data.X_test):  # SGDClassifier takes 32-bit indices only
         if sparse.issparse(X):
             X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    if not quick:
+    if rows is None or rows >= len(data.y_train):
         return data
-    rows = np.random.default_rng(0).permutation(len(data.y_train))[:2000]
-    return datasets.Dataset(
-        name, data.X_train[rows], data.y_train[rows], data.X_test[:500], data.y_test[:500]
-    )
+    some = np.random.default_rng(0).permutation(len(data.y_train))[:rows]
+    return datasets.Dataset(name, data.X_train[some], data.y_train[some], data.X_test, data.y_test)
 
 
 def tune(contender: Contender, data: datasets.Dataset) -> dict[str, Any]:
@@ -148,12 +146,12 @@ def deviation(values: Sequence[float]) -> float | None:
     return float(np.std(values, ddof=1)) if len(values) > 1 else None
 
 
-def passes(names: Sequence[str], only: str, quick: bool) -> list[dict[str, Any]]:
+def passes(names: Sequence[str], only: str, rows: int | None = None) -> list[dict[str, Any]]:
     """One row per data set and contender whose name has ``only`` in it."""
-    rows = []
+    out = []
     contenders = [contender for contender in CONTENDERS if only in contender.name]
     for name in names:
-        data = load(name, quick)
+        data = load(name, rows)
         classes = np.unique(data.y_train)
         chosen = {contender.name: tune(contender, data) for contender in contenders}
         found: dict[str, list[tuple[float, float]]] = {c.name: [] for c in contenders}
@@ -166,7 +164,7 @@ def passes(names: Sequence[str], only: str, quick: bool) -> list[dict[str, Any]]
                 found[contender.name].append((classifier.score(data.X_test, data.y_test), seconds))
         for contender in contenders:
             accuracies, seconds = np.array(found[contender.name]).T
-            rows.append(
+            out.append(
                 {
                     "data": name,
                     "classifier": contender.name,
@@ -177,13 +175,13 @@ def passes(names: Sequence[str], only: str, quick: bool) -> list[dict[str, Any]]
                     **chosen[contender.name],
                 }
             )
-            print(json.dumps(rows[-1]), flush=True)
-    return rows
+            print(json.dumps(out[-1]), flush=True)
+    return out
 
 
-def blondel(quick: bool) -> dict[str, float]:
+def blondel(rows: int | None = None) -> dict[str, float]:
     """Test accuracy after one pass, over the papers' kind of splits of news20."""
-    data = load("news20", quick)
+    data = load("news20", rows)
     found: dict[str, list[float]] = {"plain": [], "averaged": []}
     for seed, split in enumerate(stratified_splits(data, 10)):
         order = np.random.default_rng(seed).permutation(len(split.y_train))
@@ -203,7 +201,7 @@ def stratified_splits(data: datasets.Dataset, n_splits: int) -> list[datasets.Da
 
 
 def gains(
-    rows: Sequence[dict[str, Any]], names: Sequence[str], quick: bool
+    tuned: Sequence[dict[str, Any]], names: Sequence[str], rows: int | None = None
 ) -> list[dict[str, Any]]:
     """What averages, reservoirs and further passes buy for Crammer-Singer."""
     settings: dict[str, tuple[dict[str, Any], int]] = {
@@ -217,10 +215,10 @@ def gains(
     }
     out = []
     for name in names:
-        data = load(name, quick)
+        data = load(name, rows)
         classes = np.unique(data.y_train)
         C = next(
-            r["value"] for r in rows if (r["data"], r["classifier"]) == (name, "crammer_singer")
+            r["value"] for r in tuned if (r["data"], r["classifier"]) == (name, "crammer_singer")
         )
         for label, (stream, repeats) in settings.items():
             accuracies, seconds = [], []
@@ -246,9 +244,9 @@ def gains(
     return out
 
 
-def batches(quick: bool) -> list[dict[str, Any]]:
+def batches(rows: int | None = None) -> list[dict[str, Any]]:
     """Examples per CPU second on news20, by the size of the batches."""
-    data = load("news20", quick)
+    data = load("news20", rows)
     classes = np.unique(data.y_train)
     out = []
     for size in BATCHES:
@@ -357,6 +355,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--part", default="passes,blondel,gains,batches,memory", help="some of them"
     )
     parser.add_argument("--data", nargs="*", default=list(DATA), choices=DATA)
+    parser.add_argument("--rows", type=int, help="at most so many rows of the training part")
     parser.add_argument("--only", default="", help="passes: contenders with this in their names")
     parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args(argv)
@@ -365,21 +364,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     path = RESULTS / "streams.json"
     results = {} if options.quick else read_json(path)
+    rows = 2000 if options.quick else options.rows
     results |= {"versions": versions(), "machine": ABOUT}
     wanted = options.part.split(",")
     with threadpool_limits(1):
         if "passes" in wanted:
-            found = results.get("passes", []) + passes(options.data, options.only, options.quick)
+            found = results.get("passes", []) + passes(options.data, options.only, rows)
             latest = {(row["data"], row["classifier"]): row for row in found}
             names = [(data, contender.name) for data in DATA for contender in CONTENDERS]
             results["passes"] = [latest[name] for name in names if name in latest]
         if "blondel" in wanted:
-            results["blondel"] = blondel(options.quick)
+            results["blondel"] = blondel(rows)
         if "gains" in wanted:
             old = [row for row in results.get("gains", []) if row["data"] not in options.data]
-            results["gains"] = old + gains(results["passes"], options.data, options.quick)
+            results["gains"] = old + gains(results["passes"], options.data, rows)
         if "batches" in wanted:
-            results["batches"] = batches(options.quick)
+            results["batches"] = batches(rows)
         if "memory" in wanted:
             results["memory"] = memory(options.quick)
     page = markdown(results)

@@ -41,15 +41,15 @@ def _passes(rows: Sequence[dict[str, Any]]) -> str:
     for row in rows:
         grid = " (end of the grid)" if _at_an_end(row) else ""
         lines.append(
-            f"| {row['data']}: {row['classifier']} | {row['value']:g}{grid} | "
-            f"{row['accuracy']:.2f}{_deviation(row)} | {row['per_second']:,.0f} |"
+            f"| {row['data']}: {row['classifier']} | {row['examples']:,} | {row['value']:g}{grid} "
+            f"| {row['accuracy']:.2f}{_deviation(row)} | {row['per_second']:,.0f} |"
         )
     text = (
         "## After one pass\n\nTest accuracy in %, mean and deviation of five random orders "
         "(aloi: one), no intercept on the texts; the reservoir has 1,000 examples and one "
         "revisit; `C`, `alpha` or `eta0` chosen from seven values on held-out rows.\n\n"
     )
-    return text + _table("| data: classifier | chosen | accuracy | examples/s |", lines)
+    return text + _table("| data: classifier | examples | chosen | accuracy | examples/s |", lines)
 
 
 def _deviation(row: dict[str, Any]) -> str:

@@ -32,7 +32,13 @@ def test_everybody_is_tuned_on_as_many_values():
 
 
 def test_the_page_has_every_table():
-    row = {"data": "news20", "classifier": "one_vs_rest", "value": 1.0, "accuracy": 84.0}
+    row = {
+        "data": "news20",
+        "classifier": "one_vs_rest",
+        "value": 1.0,
+        "accuracy": 84.0,
+        "examples": 99,
+    }
     row |= {"deviation": 0.3, "per_second": 1e5, "validation": [0.1, 0.3, 0.2]}
     other = row | {"classifier": "SGD pa1", "accuracy": 83.0, "deviation": None}
     gain = {"data": "news20", "settings": "one pass", "C": 1.0, "accuracy": 84.0}

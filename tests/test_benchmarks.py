@@ -234,6 +234,28 @@ class TestSpeed:
         assert "Wanted ratios met: 1 of 2." in lines
         assert {line.count("|") for line in lines[:5]} == {10}
 
+    def test_finished_cases_are_not_measured_again(self, speed, tmp_path, monkeypatch, capsys):
+        asked = []
+
+        def measure(case, repeats, earlier):
+            asked.append(case.data)
+            if case.data == "clinc150":
+                raise FileNotFoundError("no such file")
+            return [speed.Row(case.data, case.C, 1e-3, 1.0, 2.0, 0.1, 1.0, 1e-3, 0.5)], []
+
+        cases = (speed.Case("digits", 1.0, 1.0), speed.Case("clinc150", 1.0, 1.0))
+        monkeypatch.setattr(speed, "CASES", cases)
+        monkeypatch.setattr(speed, "CACHE", tmp_path / "cache")
+        monkeypatch.setattr(speed, "measure", measure)
+        output = ["--output", str(tmp_path / "results")]
+        for arguments in ([], [], ["--fresh"]):
+            assert speed.main([*output, *arguments]) == 0
+        assert asked == ["digits", "clinc150", "clinc150", "digits", "clinc150"]
+        assert "clinc150 C=1 left out: no such file" in capsys.readouterr().err
+        written = speed.read_json(tmp_path / "results" / "speed.json")
+        assert [row["data"] for row in written["rows"]] == ["digits"]
+        assert {"date", "commit", "machine", "versions"} <= set(written)
+
     def test_a_primal_below_the_bound_is_an_error(self, speed, contender):
         contender.runs = [speed.Run(0.1, 99.0, 1.0)]
         with pytest.raises(RuntimeError, match="below the bound"):

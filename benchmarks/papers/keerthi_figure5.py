@@ -22,7 +22,7 @@ from benchmarks.passes import make_problem
 from polymargin import DualSolver
 
 NAME = "keerthi_figure5"
-DATA = ("mnist", "letter", "satimage", "usps")
+DATA = ("letter", "satimage", "usps", "mnist")
 LARGE = ("mnist", "usps")
 LIMITS = {"small": 3.0, "large, quick": 8.0, "large": 60.0}  # CPU seconds a curve
 LOSSES = {

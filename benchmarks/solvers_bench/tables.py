@@ -236,9 +236,12 @@ def last_run(series: Series) -> dict[str, Any]:
     return ended[-1] if ended else {}
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a Markdown table, the first column aligned left."""
-    lines = ["| " + " | ".join(header) + " |", "|---" + "|--:" * (len(header) - 1) + "|"]
+def table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, of_text: bool = False
+) -> list[str]:
+    """Lines of a Markdown table; all but the first column aligned right, unless it is of text."""
+    rule = "|---" if of_text else "|--:"
+    lines = ["| " + " | ".join(header) + " |", "|---" + rule * (len(header) - 1) + "|"]
     return lines + ["| " + " | ".join(row) + " |" for row in rows]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from polymargin.estimators.linear import (
     _n_threads,
     check_overflow,
 )
-from polymargin.solvers import DualSolver
+from polymargin.solvers import Checkpoint, DualSolver
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +119,7 @@ def regularization_path(
     n_jobs: int | None = None,
     verbose: int = 0,
     solver: DualSolver | None = None,
+    checkpoint: Checkpoint | str | os.PathLike[str] | None = None,
 ) -> RegularizationPath:
     """Train the linear models for a grid of C, each from its neighbour.
 
@@ -137,6 +139,10 @@ def regularization_path(
             n_jobs, verbose, solver
         As in :class:`LinearMulticlassSVC`; `max_iter` and the solver's `time_limit` count for each
         C anew.
+    checkpoint : str, path or Checkpoint, default=None
+        A file to save the path to every so often: the models found so far and the state of the
+        next. Called again with the same data and parameters, the path goes on from there to the
+        same models, bit for bit. The file is removed at the end.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the examples, not negative.
 
@@ -189,9 +195,10 @@ def regularization_path(
         grid[order],
         tol=tol,
         max_iter=max_iter,
-        random_state=check_random_state(random_state).randint(np.iinfo(np.int32).max),
+        random_state=_seed(random_state),
         n_jobs=_n_threads(n_jobs),
         verbose=int(verbose),
+        checkpoint=None if checkpoint is None else Checkpoint.of(checkpoint),
     )
     coefs: list[Any] = [None] * len(grid)
     intercepts: list[Any] = [None] * len(grid)
@@ -233,3 +240,10 @@ def regularization_path(
         histories=histories,
         _model=model,
     )
+
+
+def _seed(random_state: Any) -> int | None:
+    """A number, or None: a path without one goes on with the random numbers of its checkpoint."""
+    if random_state is None:
+        return None
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

@@ -210,6 +210,18 @@ def test_an_npz_of_parts_trains_and_tests(run, numbers, tmp_path):
     )
 
 
+def test_parquet_gives_the_model_of_the_same_csv(run, csv, numbers, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    X, y = numbers
+    columns = {f"f{j}": X[:, j] for j in range(4)}
+    table = pyarrow.table({**columns, "label": np.array(CLASSES)[y - 1]})
+    parquet.write_table(table, tmp_path / "d.parquet")
+    assert run("train", "d.parquet", "-o", "a.pmz").code == Exit.OK
+    assert run("train", csv, "-o", "b.pmz").code == Exit.OK
+    same_model("a.pmz", polymargin.load("b.pmz"))
+
+
 def test_tables_are_matched_by_the_names_of_their_columns(run, csv, numbers, tmp_path):
     X, y = numbers
     assert run("train", csv, "-o", "m.pmz").code == Exit.OK
@@ -251,3 +263,17 @@ def test_real_texts_give_the_accuracy_of_the_python_api(run, name):
         readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
         printed = float(re.search(r"accuracy  ([0-9.]+) % \(", readme).group(1))
         assert printed == pytest.approx(100 * reference.score(*parts["test"]), abs=0.1)
+
+
+def test_a_checkpoint_goes_on_to_the_same_model(run, svm, numbers, tmp_path):
+    X, y = numbers
+    assert run("train", svm, "--tol", "1e-6", "-o", "whole.pmz").code == Exit.OK
+    few = run("train", svm, "--tol", "1e-6", "-o", "m.pmz", "--checkpoint", "c", "--max-iter", "3")
+    assert few.code == Exit.NOT_CONVERGED and (tmp_path / "c").exists()
+    other = run("train", svm, "--tol", "1e-6", "-o", "m.pmz", "--checkpoint", "c", "--C", "3")
+    assert other.code == Exit.DATA and "something else" in other.err and "C, " in other.err
+    assert run("train", svm, "--tol", "1e-6", "-o", "m.pmz", "--checkpoint", "c").code == Exit.OK
+    same_model("m.pmz", polymargin.load("whole.pmz"))
+    assert not (tmp_path / "c").exists()
+    assert polymargin.load("m.pmz").checkpoint is None
+    assert run("train", svm, "--kernel", "rbf", "--checkpoint", "c").code == Exit.USAGE

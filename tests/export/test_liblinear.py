@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from polymargin import KernelMulticlassSVC, LinearMulticlassSVC
+from polymargin import KernelMulticlassSVC, LinearMulticlassSVC, LinearMulticlassSVCCV
 from polymargin.export import from_liblinear, to_liblinear
 from polymargin.export._liblinear import CLASSIFIERS, labels_path
 from polymargin.io import ModelFileError
@@ -81,6 +81,12 @@ def test_sparse_and_float32_weights(tmp_path):
     fitted = LinearMulticlassSVC(tol=1e-2).fit(X.astype(np.float32), Y)
     to_liblinear(fitted, tmp_path / "m")
     assert np.array_equal(from_liblinear(tmp_path / "m").coef_.astype(np.float32), fitted.coef_)
+
+
+def test_cross_validated_models(tmp_path):
+    fitted = LinearMulticlassSVCCV(Cs=[0.1, 1.0], cv=2, tol=1e-2, random_state=0).fit(X, Y)
+    to_liblinear(fitted, tmp_path / "m")
+    assert np.array_equal(from_liblinear(tmp_path / "m").predict(X), fitted.predict(X))
 
 
 def test_what_cannot_be_exported(tmp_path):

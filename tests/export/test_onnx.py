@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
 
 from benchmarks import datasets
-from polymargin import LaRankClassifier, LinearMulticlassSVC
+from polymargin import LaRankClassifier, LinearMulticlassSVC, LinearMulticlassSVCCV
 from polymargin.export import to_onnx
 from polymargin.io import ModelFileError, read_data
 
@@ -77,6 +77,13 @@ def test_letter(load_data):
 def test_sparse_training_data_and_weights():
     model = linear(fit_intercept=False).fit(sparse.csr_array(X), Y).sparsify()
     assert_same_predictions(model, to_onnx(model), X, X.astype(np.float32))
+
+
+def test_cross_validated_models():
+    model = LinearMulticlassSVCCV(Cs=[0.1, 1.0], cv=2, tol=1e-2, random_state=0)
+    for one in (model, make_pipeline(StandardScaler(), model)):
+        one.fit(X, Y)
+        assert_same_predictions(one, to_onnx(one), X, X.astype(np.float32))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

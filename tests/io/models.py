@@ -20,6 +20,8 @@ from polymargin import (
     KernelSolver,
     LaRankClassifier,
     LinearMulticlassSVC,
+    LinearMulticlassSVCCV,
+    StreamSolver,
 )
 
 X, Y = load_iris(return_X_y=True)
@@ -44,6 +46,8 @@ ROW_MODELS = (
     "sparsified",
     "booleans",
     "objects",
+    "cross-validated",
+    "with a stream solver",
     "kernel",
     "kernel of two",
     "sparse kernel",
@@ -75,6 +79,8 @@ def row_models() -> dict[str, object]:
         "sparsified": linear().fit(sparse_X, Y).sparsify(),
         "booleans": linear().fit(X, Y == 1),
         "objects": linear().fit(sparse_X, WORDS.astype(object)),
+        "cross-validated": LinearMulticlassSVCCV(Cs=[0.1, 1.0], cv=3, random_state=0).fit(X, WORDS),
+        "with a stream solver": linear(stream=StreamSolver(average=True)).fit(X, Y),
         "kernel": KernelMulticlassSVC(random_state=0, solver=KernelSolver()).fit(X, WORDS),
         "kernel of two": KernelMulticlassSVC(kernel="poly", warm_start=True).fit(X[two], Y[two]),
         "sparse kernel": KernelMulticlassSVC().fit(sparse_X, Y),

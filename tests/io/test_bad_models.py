@@ -266,6 +266,7 @@ def number_word(number):
         ("linear", set_state("coef_", {"$unknown": 1})),
         ("linear", lambda m: m["model"]["params"].update(C="a")),
         ("linear", lambda m: m["model"]["params"].update(evil=1)),
+        ("linear", lambda m: m["model"]["params"].update(checkpoint="/etc/evil")),
         ("linear", lambda m: m["model"]["params"].update(loss="evil")),
         ("linear", lambda m: m.pop("model")),
         ("linear", lambda m: m.update(model=[])),

@@ -86,6 +86,22 @@ def test_a_loaded_model_can_be_fitted_again(tmp_path, fitted):
         assert np.array_equal(again.decision_function(rows), fresh.decision_function(rows))
 
 
+def test_where_checkpoints_went_is_not_kept(tmp_path):
+    model = linear(checkpoint=str(tmp_path / "state")).fit(X, Y)
+    assert through_a_file(model, tmp_path).checkpoint is None
+
+
+def test_a_stream_goes_on_from_its_weights(tmp_path):
+    model = linear().partial_fit(X[:50], WORDS[:50])
+    with pytest.raises(ModelFileError, match="two classes or more"):
+        polymargin.save(model, tmp_path / "model.pmz")
+    model.partial_fit(X[50:], WORDS[50:])
+    back = through_a_file(model, tmp_path)
+    np.testing.assert_allclose(back.decision_function(X), model.decision_function(X), atol=1e-12)
+    assert back.n_samples_seen_ == len(X)
+    assert back.partial_fit(X[:9], WORDS[:9]).score(X, WORDS) > 0.6
+
+
 def test_names_of_features(tmp_path):
     frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
     back = through_a_file(linear().fit(frame, Y), tmp_path)

@@ -228,13 +228,13 @@ def parse_or_locate(content: bytes, tmp_path: Path) -> None:
     assert 1 <= failure.column <= len(lines[failure.line - 1]) + 1
 
 
-@in_a_folder(200)
+@in_a_folder(120)
 @given(st.one_of(st.binary(max_size=60), st.text("0123456789:. -+e#qid\n\r\t,", max_size=60)))
 def test_any_bytes(tmp_path, content):
     parse_or_locate(content if isinstance(content, bytes) else content.encode(), tmp_path)
 
 
-@in_a_folder(200)
+@in_a_folder(120)
 @given(st.data(), files())
 def test_mutations_of_valid_files(tmp_path, data, content):
     content = bytearray(content)
@@ -254,7 +254,7 @@ def test_mutations_of_valid_files(tmp_path, data, content):
     parse_or_locate(bytes(content), tmp_path)
 
 
-@in_a_folder(15)
+@in_a_folder(8)
 @given(files())
 def test_a_file_cut_anywhere(tmp_path, content):
     for end in range(len(content)):

@@ -112,6 +112,7 @@ OPTIONS = (
     _training("--tol", "-e", **_SOME, default=1e-3, help="Relative duality gap to reach, certified."),
     _training("--max-iter", **_COUNT, help="Passes at most. [1000; kernel: 10000 working sets]"),
     _training("--time-limit", type=Positive(), metavar="SECONDS", help="Stop with the best certified model."),
+    _training("--checkpoint", metavar="FILE", help="Save the state now and then; go on from it after a crash."),
     _training("--n-jobs", type=int, metavar="N", help="Threads; -1 for all cores. [1]"),
     _training("--cache-size", type=Positive(), metavar="MB", default=200.0, help="For kernel values."),
     _training("--seed", type=click.IntRange(0), metavar="N", default=0, help="Of the order of passes, and of splits."),
@@ -134,7 +135,7 @@ def _linear(options: dict[str, Any]) -> bool:
 # options, when they count, and what they need then
 NEEDS: tuple[tuple[tuple[str, ...], Callable[[dict[str, Any]], bool], str], ...] = (
     (("gamma", "degree", "coef0", "cache_size"), lambda o: not _linear(o), "--kernel or --online"),
-    (("intercept", "intercept_scaling"), _linear, "a linear model"),
+    (("intercept", "intercept_scaling", "checkpoint"), _linear, "a linear model"),
     (("top_k",), lambda o: o["loss"].startswith("top_k"), "--loss top_k_alpha or top_k_beta"),
     (("epochs",), lambda o: o["online"], "--online"),
     (("tol", "max_iter", "time_limit"), lambda o: not o["online"], "training without --online"),

@@ -178,11 +178,17 @@ def inputs_of(data: Dataset) -> Any:
 
 
 def fit(
-    classifier: Any, steps: list[tuple[str, Any]], data: Dataset, y: NDArray, output: Output
+    classifier: Any,
+    steps: list[tuple[str, Any]],
+    data: Dataset,
+    y: NDArray,
+    output: Output,
+    checkpoint: str | None = None,
 ) -> Fit:
     """Fit the preparation and the classifier, with a progress bar.
 
-    Ctrl-C while the classifier trains gives the best certified model so far.
+    Ctrl-C while the classifier trains gives the best certified model so far. The checkpoint is no
+    part of the model.
     """
     try:
         X = inputs_of(data)
@@ -199,6 +205,8 @@ def fit(
         warnings.simplefilter("always", ConvergenceWarning)
         if hasattr(classifier, "solver"):
             classifier.solver = WatchedSolver(usual if solver is None else solver, see)
+        if checkpoint is not None:
+            classifier.checkpoint = checkpoint
         start = time.perf_counter()
         try:
             classifier.fit(X, y)
@@ -211,6 +219,8 @@ def fit(
         finally:
             if hasattr(classifier, "solver"):
                 classifier.solver = solver
+            if checkpoint is not None:
+                classifier.checkpoint = None
     result.seconds = time.perf_counter() - start
     for warning in caught:
         if issubclass(warning.category, ConvergenceWarning):

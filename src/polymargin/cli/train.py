@@ -130,7 +130,7 @@ def _fit(
         )
         if not options["target"]:
             return None
-    done = fit(classifier, steps, data, y, output)
+    done = fit(classifier, steps, data, y, output, options["checkpoint"])
     if task.base is not None:
         setattr(classifier, BASE_ATTRIBUTE, task.base)
     return done

@@ -22,7 +22,7 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from polymargin.estimators import LinearMulticlassSVC
+from polymargin.estimators import LinearMulticlassSVC, LinearMulticlassSVCCV
 from polymargin.io._atomic import replacing
 from polymargin.io._errors import ModelFileError
 
@@ -49,7 +49,7 @@ def to_liblinear(model: Any, path: Any) -> None:
 
     Parameters
     ----------
-    model : LinearMulticlassSVC
+    model : LinearMulticlassSVC or LinearMulticlassSVCCV
         Fitted.
     path : path
         The file. Labels that are not 32-bit integers are numbered 0, 1, ... in it, in the order of
@@ -65,7 +65,7 @@ def to_liblinear(model: Any, path: Any) -> None:
             "LIBLINEAR's format holds a linear model only: export the last step of the pipeline, "
             "and give LIBLINEAR rows that the other steps have transformed."
         )
-    if not isinstance(model, LinearMulticlassSVC):
+    if not isinstance(model, LinearMulticlassSVC | LinearMulticlassSVCCV):
         raise ModelFileError(
             f"LIBLINEAR's format holds linear models only, not {type(model).__name__}."
         )

@@ -17,10 +17,11 @@ from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from polymargin.estimators import LinearMulticlassSVC
+from polymargin.estimators import LinearMulticlassSVC, LinearMulticlassSVCCV
 from polymargin.io._atomic import replacing
 from polymargin.io._errors import ModelFileError
 
+LINEAR = (LinearMulticlassSVC, LinearMulticlassSVCCV)
 OPSET = 17
 IR_VERSION = 8
 _LARGEST_BYTES = 2**31 - 2**20  # a protocol buffer ends there
@@ -33,8 +34,8 @@ def to_onnx(
 
     Parameters
     ----------
-    model : LinearMulticlassSVC or Pipeline
-        Fitted. A pipeline ends in a LinearMulticlassSVC; its other steps must be ones that skl2onnx
+    model : LinearMulticlassSVC, LinearMulticlassSVCCV or Pipeline
+        Fitted. A pipeline ends in one of these; its other steps must be ones that skl2onnx
         converts, among them the scalers, Normalizer and TfidfVectorizer.
     path : path, default=None
         A file to write it to.
@@ -64,7 +65,7 @@ def to_onnx(
         from polymargin.export._skl2onnx import convert_pipeline
 
         proto = convert_pipeline(model, dtype, locale)
-    elif isinstance(model, LinearMulticlassSVC):
+    elif isinstance(model, LINEAR):
         proto = _linear(model, dtype)
     else:
         raise ModelFileError(

@@ -9,8 +9,14 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from polymargin.estimators import LinearMulticlassSVC
-from polymargin.export._onnx import OPSET, finish, label_tensor, require_onnx, score_weights
+from polymargin.export._onnx import (
+    LINEAR,
+    OPSET,
+    finish,
+    label_tensor,
+    require_onnx,
+    score_weights,
+)
 from polymargin.io._errors import ModelFileError
 
 _WORD = r"[\p{L}\p{N}_]"  # what \w is in Python; in RE2, which ONNX runtimes use, \w is ASCII
@@ -30,7 +36,7 @@ def convert_pipeline(pipeline: Pipeline, dtype: np.dtype, locale: str | None) ->
     except ImportError as error:
         raise ImportError("ONNX needs packages: pip install 'polymargin[onnx]'.") from error
     last = pipeline.steps[-1][1]
-    if not isinstance(last, LinearMulticlassSVC):
+    if not isinstance(last, LINEAR):
         raise ModelFileError(
             f"only pipelines that end in LinearMulticlassSVC can be converted to ONNX, not in "
             f"{type(last).__name__}."
@@ -91,23 +97,24 @@ def _n_features(pipeline: Pipeline) -> int:
 
 
 def _register() -> None:
-    """Tell skl2onnx about our classifier."""
+    """Tell skl2onnx about our classifiers."""
     from skl2onnx import update_registered_converter
 
-    update_registered_converter(
-        LinearMulticlassSVC,
-        "PolymarginLinearMulticlassSVC",
-        _set_shapes,
-        _add_nodes,
-        parser=_declare_outputs,
-        options={"zipmap": [False, True]},  # it sets this for classifiers; our scores are a matrix
-    )
+    for cls in LINEAR:
+        update_registered_converter(
+            cls,
+            f"Polymargin{cls.__name__}",
+            _set_shapes,
+            _add_nodes,
+            parser=_declare_outputs,
+            options={"zipmap": [False, True]},  # set for classifiers; our scores are a matrix
+        )
 
 
 def _declare_outputs(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
     from skl2onnx.common.data_types import Int64TensorType, StringTensorType
 
-    operator = scope.declare_local_operator("PolymarginLinearMulticlassSVC", model)
+    operator = scope.declare_local_operator(f"Polymargin{type(model).__name__}", model)
     operator.inputs = inputs
     words = label_tensor(model.classes_).dtype == object
     label = StringTensorType() if words else Int64TensorType()

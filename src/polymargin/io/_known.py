@@ -25,13 +25,18 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from polymargin.estimators import KernelMulticlassSVC, LaRankClassifier, LinearMulticlassSVC
+from polymargin.estimators import (
+    KernelMulticlassSVC,
+    LaRankClassifier,
+    LinearMulticlassSVC,
+    LinearMulticlassSVCCV,
+)
 from polymargin.io import _larank
 from polymargin.io._errors import ModelFileError
 from polymargin.io._tree import Decoder, Encoder
-from polymargin.solvers import DualSolver, KernelSolver
+from polymargin.solvers import DualSolver, KernelSolver, StreamSolver
 
-_ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*_")
+_ATTRIBUTE = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,8 @@ def encode_object(value: Any, where: str, encoder: Encoder) -> Any:
     params = value.get_params(deep=False)
     if isinstance(value, Pipeline):
         params["steps"] = [list(step) for step in value.steps]
+    if "checkpoint" in params:  # a place on the machine that trained the model
+        params["checkpoint"] = None
     _refuse_what_reads_files(params)
     kind, state = KINDS[name], _state_of(value)
     encoded = {
@@ -79,12 +86,15 @@ def encode_object(value: Any, where: str, encoder: Encoder) -> Any:
 
 
 def _state_of(value: Any) -> dict[str, Any]:
-    private = KINDS[name_of(value)].private
-    return {
+    private, params = KINDS[name_of(value)].private, value.get_params(deep=False)
+    state = {
         key: one
         for key, one in vars(value).items()
-        if key in private or (_ATTRIBUTE.fullmatch(key) and key not in value.get_params(deep=False))
+        if key in private or (_ATTRIBUTE.fullmatch(key) and key not in params)
     }
+    if isinstance(value, LinearMulticlassSVC):  # computed on demand while a stream is learned
+        state |= {"coef_": value.coef_, "intercept_": value.intercept_}
+    return state
 
 
 def name_of(value: Any) -> str:
@@ -126,6 +136,8 @@ def _refuse_what_reads_files(params: dict[str, Any]) -> None:
             f"a vectoriser with input={params['input']!r} opens files; only input='content' is "
             "held by model files"
         )
+    if params.get("checkpoint") is not None:
+        raise ModelFileError("a model file must not say where to write checkpoints")
     if params.get("memory") is not None:
         raise ModelFileError("a Pipeline with memory= cannot be held by a model file")
 
@@ -159,7 +171,7 @@ def check_classes(model: Any) -> int:
     return 1 if len(classes) == 2 else len(classes)
 
 
-def _check_linear(model: LinearMulticlassSVC) -> None:
+def _check_linear(model: LinearMulticlassSVC | LinearMulticlassSVCCV) -> None:
     rows = check_classes(model)
     coef = model.coef_
     _require(sparse.issparse(coef) or _is_array(coef, 2), "coef_ is not a matrix")
@@ -237,7 +249,7 @@ def _no_check(value: Any) -> None:
     """For objects without state."""
 
 
-ESTIMATORS = (LinearMulticlassSVC, KernelMulticlassSVC, LaRankClassifier)
+ESTIMATORS = (LinearMulticlassSVC, LinearMulticlassSVCCV, KernelMulticlassSVC, LaRankClassifier)
 TRANSFORMERS: dict[type, Callable[[Any], None]] = {
     TfidfVectorizer: _check_vocabulary,
     CountVectorizer: _check_vocabulary,
@@ -250,10 +262,12 @@ TRANSFORMERS: dict[type, Callable[[Any], None]] = {
 }
 KINDS: dict[str, Kind] = {
     "polymargin.LinearMulticlassSVC": Kind(LinearMulticlassSVC, _check_linear),
+    "polymargin.LinearMulticlassSVCCV": Kind(LinearMulticlassSVCCV, _check_linear),
     "polymargin.KernelMulticlassSVC": Kind(KernelMulticlassSVC, _check_kernel),
     "polymargin.LaRankClassifier": Kind(LaRankClassifier, _check_larank),
     "polymargin.DualSolver": Kind(DualSolver, _no_check),
     "polymargin.KernelSolver": Kind(KernelSolver, _no_check),
+    "polymargin.StreamSolver": Kind(StreamSolver, StreamSolver.check),
     "sklearn.Pipeline": Kind(Pipeline, _check_pipeline),
     **{
         f"sklearn.{cls.__name__}": Kind(
@@ -266,7 +280,7 @@ KINDS: dict[str, Kind] = {
 
 def check_can_be_saved(model: Any) -> None:
     """Raise for anything but a fitted estimator of ours, or a pipeline that ends in one."""
-    if not isinstance(model, (*ESTIMATORS, Pipeline)):
+    if type(model) not in (*ESTIMATORS, Pipeline):
         hint = " Save its best_estimator_." if hasattr(model, "best_estimator_") else ""
         raise ModelFileError(
             f"a model file holds {', '.join(cls.__name__ for cls in ESTIMATORS)}, or a Pipeline "
@@ -275,3 +289,10 @@ def check_can_be_saved(model: Any) -> None:
     if isinstance(model, Pipeline):
         _check_pipeline(model)
     check_is_fitted(model)
+    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    try:
+        KINDS[name_of(last)].check(last)
+    except ValueError as error:
+        raise ModelFileError(
+            f"{type(last).__name__} is not a model of two classes or more: {error}."
+        ) from error

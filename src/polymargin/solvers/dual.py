@@ -24,6 +24,7 @@ from polymargin.problem import Problem
 from polymargin.solvers.acceleration import OuterLoop, initial_kappa
 from polymargin.solvers.certificate import Certificate, certify, squared_norm
 from polymargin.solvers.checkpoint import Checkpoint, CheckpointFile
+from polymargin.solvers.path_checkpoint import PathFile
 from polymargin.solvers.sequential import SequentialSchedule
 from polymargin.solvers.shrinking import AdaptiveSchedule
 from polymargin.solvers.snapshot import made_for, restore, snapshot
@@ -196,11 +197,13 @@ class DualSolver(BaseEstimator):
         n_jobs: int = 1,
         verbose: int = 0,
         progress: Progress | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> Iterator[Solution]:
         """Solve ``problem`` with its costs multiplied by each of ``Cs``, one from the other.
 
         Going up is the better direction. The arguments are those of :meth:`solve`; passes and
-        seconds count for each C anew. An interrupted solution is the last.
+        seconds count for each C anew. An interrupted solution is the last. A checkpoint holds the
+        solutions found so far too, and is removed after the last C.
 
         Yields
         ------
@@ -209,23 +212,48 @@ class DualSolver(BaseEstimator):
         self._check(problem)
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         rng = np.random.default_rng(seed)
+        Cs = [float(C) for C in Cs]
+        file = None
+        if checkpoint is not None:
+            depends = made_for(
+                problem,
+                self,
+                tol=tol,
+                random_state=None if random_state is None else seed,
+                n_jobs=n_jobs,
+                start=None,
+                length=max_iter,
+            )
+            file = PathFile(checkpoint.open(depends | {"Cs": repr(Cs)}))
         run: _Run | None = None
-        for C in Cs:
+        for i, C in enumerate(Cs):
             scaled = problem.with_cost(C * problem.c)
+            known = None if file is None else file.found(i, scaled)
+            if known is not None:
+                yield known
+                continue
             try:
                 if run is None:
                     run = _Run(self, scaled, tol, max_iter, rng, n_jobs, verbose)
                     run.start(None)
+                    if file is not None and file.state is not None:
+                        restore(run, file.state)
+                        file.state = None
                 else:
                     run.move_to(scaled, rng)
-                run.loop(progress)
+                run.loop(progress, file)
             except KeyboardInterrupt:
                 if run is None:
                     raise
                 run.status = "interrupted"
-            yield run.solution()
+            solution = run.solution()
+            if file is not None:
+                file.add(solution)
+            yield solution
             if run.status == "interrupted":
                 return
+        if file is not None:
+            file.remove()
 
     def _check(self, problem: Problem) -> None:
         problem.loss.check_restricted(self.restricted, self.restricted_tol)
@@ -388,7 +416,9 @@ class _Run:
             self.outer.begin_again(initial_kappa(problem, self.settings.acceleration))
         self._begin(rng)
 
-    def loop(self, progress: Progress | None, checkpoint: CheckpointFile | None = None) -> None:
+    def loop(
+        self, progress: Progress | None, checkpoint: CheckpointFile | PathFile | None = None
+    ) -> None:
         """Passes until the gap is certified or a limit is reached."""
         relative = float("inf")
         while self.n_iter < self.max_iter:
@@ -412,7 +442,7 @@ class _Run:
         if self.settings.certify and self.last_certified < self.n_iter:
             self._certify(float("nan"), None)
 
-    def _save(self, checkpoint: CheckpointFile) -> None:
+    def _save(self, checkpoint: CheckpointFile | PathFile) -> None:
         """Save when it is time, and at the last pass: to go on with a larger ``max_iter``."""
         if checkpoint.due(self.n_iter) or self.n_iter == self.max_iter:
             checkpoint.save(snapshot(self))

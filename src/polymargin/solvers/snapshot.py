@@ -17,6 +17,7 @@ from scipy import sparse
 import polymargin
 from polymargin._kernels import instruction_set
 from polymargin.problem import Problem
+from polymargin.solvers.acceleration import OuterLoop
 from polymargin.solvers.certificate import Certificate
 from polymargin.solvers.checkpoint import CheckpointError, Tree, digest_of
 from polymargin.solvers.solution import Solution
@@ -99,6 +100,8 @@ def restore(run: _Run, tree: Tree) -> None:
     run.history = {name: tree["history"][name].tolist() for name in run.history}
     run.spent = tree["elapsed"]
     saved, state = tree["state"], run.state
+    if "outer" in tree and run.outer is None:  # of an earlier C of a path
+        run.outer = OuterLoop(state, saved["kappa"], may_grow=False)
     state.W[:] = saved["W"]
     state.gap[:] = saved["gap"]
     state.threshold[:] = saved["threshold"]

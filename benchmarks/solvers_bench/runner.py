@@ -145,7 +145,7 @@ class Runner:
             known[label].append(cell)
             self.log(f"{problem}: {label} {_describe(solver, cell)}")
         return [
-            _series(problem, solver, bound, known[solver.label])
+            _series(problem, solver, bound, known[solver.label], self.limits.budget)
             for solver in solvers
             if known[solver.label]
         ]
@@ -244,6 +244,7 @@ def _series(
     solver: BaseSolver,
     bound: dict[str, float] | None,
     cells: list[dict[str, Any]],
+    budget: float,
 ) -> dict[str, Any]:
     """What the tables need to know of one solver on one problem."""
     return {
@@ -256,12 +257,14 @@ def _series(
         "setting": solver.setting,
         "package": solver.package,
         "reference_gap": None if bound is None else bound["gap"],
-        "state": state(cells, solver, bound is not None),
+        "state": state(cells, solver, bound is not None, budget),
         "cells": cells,
     }
 
 
-def state(cells: Sequence[dict[str, Any]], solver: BaseSolver, compared: bool) -> str:
+def state(
+    cells: Sequence[dict[str, Any]], solver: BaseSolver, compared: bool, budget: float
+) -> str:
     """Say in a word how a series ended."""
     if not cells:
         return "not run"
@@ -271,7 +274,7 @@ def state(cells: Sequence[dict[str, Any]], solver: BaseSolver, compared: bool) -
     if compared and reached(last, min(TARGETS)):
         return "reached"
     if len(cells) < len(solver.grid):
-        return "over budget"
+        return "over budget" if _spent(cells) > budget else "unfinished"
     return "not reached" if compared else "done"
 
 

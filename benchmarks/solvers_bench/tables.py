@@ -226,7 +226,8 @@ def outcome(series: Series | None, target: float) -> str:
     if series["state"] == "error":
         return "error: " + last["error"].replace("|", "/")
     closest = [c["suboptimality"] for c in series["cells"] if c.get("suboptimality") is not None]
-    reason = "over budget" if series["state"] == "over budget" else "not reached"
+    unended = ("over budget", "unfinished")
+    reason = series["state"] if series["state"] in unended else "not reached"
     return f"{reason} ({min(closest):.0e})" if closest else reason
 
 

@@ -103,6 +103,7 @@ def test_no_peer_that_got_there(content):
     [
         ("error", [{"setting": 1, "status": "error", "error": "a|b"}], "error: a/b"),
         ("over budget", [cell(1, 9.0, 0.02)], "over budget (2e-02)"),
+        ("unfinished", [cell(1, 9.0, 0.02)], "unfinished (2e-02)"),
         ("not reached", [cell(1, 9.0, 0.02)], "not reached (2e-02)"),
     ],
 )

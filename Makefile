@@ -7,12 +7,13 @@ SANITIZE_VENV ?= .venv-sanitize
 PYTEST_WORKERS ?= 2
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+BASE ?= HEAD~1
+REGRESSION_ARGS ?=
 PAPERS_ARGS ?=
 PAPERS := blondel_table1 blondel_table2 blondel_figure1 blondel_figure2 blondel_figures3_4 \
-	keerthi_figures1_4 keerthi_figures2_3 keerthi_figure5 \
+	keerthi_figures1_4 keerthi_figures2_3 keerthi_figure5 keerthi_tables \
 	walrus_table1 walrus_figure1 walrus_figure2 walrus_convergence walrus_table7 walrus_tables8_9 \
-	lapin_projection lapin_table1
-PAPERS_WHOLE := larank_table2 larank_figures  # these do not resume in the middle
+	lapin_projection lapin_table1 larank_scale larank_table2 larank_figures
 
 ifeq ($(OS),Windows_NT)
 BIN_DIR := Scripts
@@ -22,7 +23,7 @@ endif
 BIN := $(VENV)/$(BIN_DIR)
 SANITIZE_BIN := $(SANITIZE_VENV)/$(BIN_DIR)
 
-PYTHON_CODE := src/polymargin tests benchmarks
+PYTHON_CODE := src/polymargin tests benchmarks examples
 KERNELS := $(shell find src/kernels -name '*.hpp' -o -name '*.cpp' 2>/dev/null)
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard README.md LICENSE) \
 	$(shell find src -type f -not -name '*.pyc' -not -name '*.so' -not -name '*.pyd' 2>/dev/null)
@@ -35,11 +36,12 @@ WHEEL = $$(ls $(WHEELS)/polymargin-*.whl)
 SANITIZER_RUNTIMES = $(foreach library,asan ubsan stdc++,$(shell $(CXX) -print-file-name=lib$(library).so))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench bench-kernel papers papers-full sanitize clean
+.PHONY: help demo test lint format bench bench-full bench-kernel bench-path bench-regression bench-stream \
+	results papers papers-full sanitize clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1 /' | \
-		while read -r name text; do printf '  %-12s %s\n' "$$name" "$$text"; done
+		while read -r name text; do printf '  %-17s %s\n' "$$name" "$$text"; done
 
 demo: $(VENV)/.package ## train every loss on a small data set and print a table
 	$(BIN)/python -m polymargin.demo
@@ -63,31 +65,44 @@ format: $(VENV)/.extra-dev ## rewrite the code in the project's style
 	$(BIN)/ruff format $(PYTHON_CODE)
 	$(BIN)/clang-format -i $(KERNELS)
 
-bench: $(VENV)/.extra-bench ## measure the speed beside LIBLINEAR (BENCH_ARGS="--quick")
+bench: $(VENV)/.peers ## measure the speed beside LIBLINEAR and other solvers; resumes (BENCH_ARGS="--fresh" does not)
 	$(BIN)/python -m benchmarks.speed $(BENCH_ARGS)
+	$(BIN)/python -m benchmarks.solvers_bench $(filter --fresh,$(BENCH_ARGS))
+
+bench-full: $(VENV)/.peers-full ## every solver on ten data sets and four C: many hours, resumes
+	$(BIN)/python -m benchmarks.solvers_bench --full $(BENCH_ARGS)
+
+bench-regression: $(VENV)/.extra-bench ## compare with another commit, in turns (BASE=commit, REGRESSION_ARGS="--threshold 1.1")
+	$(BIN)/python -m benchmarks.regression --base $(BASE) $(REGRESSION_ARGS)
+
+results: $(VENV)/.extra-bench ## write docs/benchmarks.md anew from the result files
+	$(BIN)/python -m benchmarks.report
 
 bench-kernel: $(VENV)/.extra-bench ## measure kernel machines beside scikit-learn's SVC (BENCH_ARGS="--quick")
 	$(BIN)/python -m benchmarks.kernel_machines $(BENCH_ARGS)
 
+bench-path: $(VENV)/.extra-bench ## measure paths over C and cross-validation (BENCH_ARGS="--quick")
+	$(BIN)/python -m benchmarks.path $(BENCH_ARGS)
+
+bench-stream: $(VENV)/.extra-bench ## measure one pass of partial_fit beside SGDClassifier (BENCH_ARGS="--quick")
+	$(BIN)/python -m benchmarks.streams $(BENCH_ARGS)
+
 papers: $(VENV)/.extra-papers ## repeat reduced experiments of the papers within an hour; resumes (PAPERS_ARGS="--fresh")
 	@for name in $(PAPERS); do \
 		echo "==> $$name"; $(BIN)/python -m benchmarks.papers.$$name --quick $(PAPERS_ARGS) || exit 1; done
-	@for name in $(PAPERS_WHOLE); do \
-		echo "==> $$name"; $(BIN)/python -m benchmarks.papers.$$name --quick || exit 1; done
 	$(BIN)/python -m benchmarks.papers.page
 
 papers-full: $(VENV)/.extra-papers ## repeat the experiments of the papers as a whole; hours, resumes
 	@for name in $(PAPERS); do \
 		echo "==> $$name"; $(BIN)/python -m benchmarks.papers.$$name $(PAPERS_ARGS) || exit 1; done
-	@for name in $(PAPERS_WHOLE); do \
-		echo "==> $$name"; $(BIN)/python -m benchmarks.papers.$$name || exit 1; done
 	$(BIN)/python -m benchmarks.papers.page
 
 sanitize: $(SANITIZE_VENV)/.package ## run the kernel tests under the address and undefined-behaviour sanitizers
 	LD_PRELOAD="$(SANITIZER_RUNTIMES)" \
 	ASAN_OPTIONS=detect_leaks=0 \
 	UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
-	$(SANITIZE_BIN)/python -m pytest -p no:cacheprovider --capture=sys tests/kernels tests/projections $(PYTEST_ARGS)
+	$(SANITIZE_BIN)/python -m pytest -p no:cacheprovider --capture=sys tests/kernels tests/projections \
+		tests/io/test_svmlight.py $(PYTEST_ARGS)
 
 clean: ## remove environments, builds and caches
 	rm -rf $(VENV) $(SANITIZE_VENV) build dist wheelhouse
@@ -111,6 +126,19 @@ $(VENV)/.package: $(VENV)/.created $(SOURCES)
 
 $(VENV)/.extra-%: $(VENV)/.package
 	$(BIN)/python -m pip install --quiet "$(WHEEL)[$*]"
+	@touch $@
+
+# Solvers to compare with that may not install everywhere; one that does not is reported as absent.
+# Without their dependencies, so that none of them changes what the others run on.
+$(VENV)/.peers: $(VENV)/.extra-bench
+	$(BIN)/python -m pip install --quiet --no-deps snapml || echo "snapml does not install here"
+	@touch $@
+
+# An sdist that needs NumPy and Cython to build, for some minutes: for the full benchmark only.
+$(VENV)/.peers-full: $(VENV)/.peers
+	$(BIN)/python -m pip install --quiet cython "setuptools<74" wheel && \
+		$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation sklearn-contrib-lightning || \
+		echo "sklearn-contrib-lightning does not install here"
 	@touch $@
 
 $(SANITIZE_VENV)/.package: $(SOURCES)

@@ -1,8 +1,9 @@
 """Load the benchmark data, prepared the way the papers prepare it, or generate some.
 
-The folder with the ``NAME.npz`` files comes from the environment variable ``POLYMARGIN_DATA`` and
-falls back to ``../shared/data`` beside the project root. Every preparation is fitted on the
-training part alone and computed in float64; the result is cast last.
+``NAME.npz`` is looked for in the folder the environment variable ``POLYMARGIN_DATA`` names, then in
+``../shared/data`` beside the project root; where neither has it, the public original is fetched
+through scikit-learn (`originals`). Every preparation is fitted on the training part alone and
+computed in float64; the result is cast last.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import normalize
+
+from benchmarks import originals
 
 Layout = Literal["native", "csr", "dense"]
 Matrix = Any  # ndarray or csr_array
@@ -51,9 +54,25 @@ class Dataset:
         return int(self.y_train.max()) + 1
 
 
+def data_folders() -> list[Path]:
+    """Return the folders that may hold the ``NAME.npz`` files, in the order of looking."""
+    default = PROJECT_ROOT.parent / "shared" / "data"
+    named = os.environ.get("POLYMARGIN_DATA")
+    return [Path(named), default] if named else [default]
+
+
 def data_folder() -> Path:
-    """Return the folder that holds the ``NAME.npz`` files."""
-    return Path(os.environ.get("POLYMARGIN_DATA") or PROJECT_ROOT.parent / "shared" / "data")
+    """Return the first folder to look in."""
+    return data_folders()[0]
+
+
+def source(name: str) -> str:
+    """Say where `load` takes a data set from: the size of its file, or "original"."""
+    for place in data_folders():
+        path = place / f"{name}.npz"
+        if path.is_file():
+            return f"file of {path.stat().st_size} bytes"
+    return "original"
 
 
 def load(
@@ -61,6 +80,7 @@ def load(
     dtype: Any = np.float64,
     layout: Layout = "native",
     folder: str | os.PathLike[str] | None = None,
+    download: bool = True,
 ) -> Dataset:
     """Load and prepare one data set.
 
@@ -73,7 +93,9 @@ def load(
     layout : {"native", "csr", "dense"}, default="native"
         Keep the layout of the file, or convert both parts.
     folder : path, default=None
-        Where the files are; by default `data_folder()`.
+        Look for the file there only; by default in `data_folders()`, then the public original.
+    download : bool, default=True
+        Whether the public original may be fetched from the internet where no folder has the file.
 
     Returns
     -------
@@ -85,26 +107,41 @@ def load(
     ValueError
         For a name without a preparation or an unknown layout.
     FileNotFoundError
-        When the file is absent.
+        When the file is absent and no public original could be had.
     """
     if name not in PREPARATIONS:
         raise ValueError(f"unknown data set {name!r}; known are {', '.join(sorted(PREPARATIONS))}")
-    path = Path(folder or data_folder()) / f"{name}.npz"
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"{path} does not exist: set POLYMARGIN_DATA to the folder that holds {name}.npz"
-        )
-    with np.load(path) as arrays:
-        parts = {part: _read_part(arrays, part) for part in ("train", "test")}
-        labels = {part: arrays[f"{part}_y"].astype(np.int32) for part in ("train", "test")}
-    X_train, X_test = PREPARATIONS[name](parts["train"], parts["test"])
+    X_train, y_train, X_test, y_test = _raw(name, folder, download)
+    X_train, X_test = PREPARATIONS[name](X_train, X_test)
     return Dataset(
-        name,
-        _finish(X_train, dtype, layout),
-        labels["train"],
-        _finish(X_test, dtype, layout),
-        labels["test"],
+        name, _finish(X_train, dtype, layout), y_train, _finish(X_test, dtype, layout), y_test
     )
+
+
+def _raw(name: str, folder: str | os.PathLike[str] | None, download: bool) -> originals.Raw:
+    """Read the raw arrays from the first folder that has them, else from the public original."""
+    folders = data_folders() if folder is None else [Path(folder)]
+    for place in folders:
+        path = place / f"{name}.npz"
+        if path.is_file():
+            with np.load(path) as arrays:
+                return tuple(
+                    value
+                    for part in ("train", "test")
+                    for value in (_read_part(arrays, part), arrays[f"{part}_y"].astype(np.int32))
+                )
+    wanted = f"{name}.npz is not in {' or '.join(map(str, folders))}"
+    advice = "set POLYMARGIN_DATA to the folder that holds it"
+    if folder is not None or name not in originals.ORIGINALS:
+        raise FileNotFoundError(f"{wanted}: {advice}")
+    if not (download or name in originals.BUNDLED):
+        raise FileNotFoundError(f"{wanted} and nothing may be downloaded: {advice}")
+    try:
+        return originals.fetch(name)
+    except OSError as error:  # what urllib raises without a network
+        raise FileNotFoundError(
+            f"{wanted} and its public original could not be fetched ({error}): {advice}"
+        ) from error
 
 
 def _read_part(arrays: Any, part: str) -> Matrix:
@@ -165,6 +202,8 @@ PREPARATIONS: dict[str, Preparation] = {
     "aloi": _affine(9),
     "banking77": _tfidf,
     "clinc150": _tfidf,
+    "covtype": _min_max,
+    "digits": _affine(16),
     "dna": _as_is,
     "letter": _affine(7.5, -1.0),
     "mnist": _affine(255),

@@ -33,8 +33,8 @@ def liblinear_problem(X: Any, y: np.ndarray) -> ll.problem:
     return ll.problem(np.asarray(y, dtype=np.float64), X, bias=-1)
 
 
-def fit_liblinear(problem: ll.problem, C: float, eps: float) -> PeerFit:
-    """Train LIBLINEAR ``-s 4`` and time the call to its ``train`` alone.
+def fit_liblinear(problem: ll.problem, C: float, eps: float, formulation: int = 4) -> PeerFit:
+    """Train LIBLINEAR and time the call to its ``train`` alone.
 
     Parameters
     ----------
@@ -44,13 +44,15 @@ def fit_liblinear(problem: ll.problem, C: float, eps: float) -> PeerFit:
         Weight of the loss.
     eps : float
         LIBLINEAR's stopping tolerance.
+    formulation : int, default=4
+        Its ``-s``: 4 Crammer-Singer; 3 and 1 one-vs-rest with the hinge and the squared hinge.
 
     Returns
     -------
     PeerFit
         Weights in the order of the class codes, and CPU seconds.
     """
-    parameter = ll.parameter(f"-s 4 -B -1 -q -c {C!r} -e {eps!r}")
+    parameter = ll.parameter(f"-s {formulation} -B -1 -q -c {C!r} -e {eps!r}")
     start = time.process_time()
     pointer = ll.liblinear.train(problem, parameter)
     seconds = time.process_time() - start

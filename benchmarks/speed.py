@@ -1,31 +1,34 @@
 """CPU seconds to a given accuracy: polymargin against LIBLINEAR ``-s 4``, one thread each.
 
-    python -m benchmarks.speed [--data NAME ...] [--repeats 3] [--quick] [--peer-cache]
+    python -m benchmarks.speed [--data NAME ...] [--repeats 3] [--quick] [--fresh] [--peer-cache]
 
 Both solve Crammer and Singer's problem without an intercept from arrays already in memory, each in
 its own format; converting is not counted. The time of LIBLINEAR is its fastest run over a fixed
 grid of ``-e`` whose primal is close enough to the optimum; ours is one ``fit`` at the largest
 ``tol`` of a fixed grid that gets there, its certificate included. One function evaluates every
-primal. Grids are walked from loose to tight; the runs that got there are then repeated, LIBLINEAR
-and polymargin in turns with fresh random orders, and the fastest that gets there counts.
+primal. Grids are walked from loose to tight (after a long run of LIBLINEAR far from a target, the
+next one is put off, and made up for if the one behind it gets there); the runs that got there
+are then repeated, LIBLINEAR and polymargin in turns with fresh random orders, and the fastest that
+gets there counts. A finished case is kept in
+``benchmarks/.cache/speed.jsonl``, so that an interrupted run goes on; ``--fresh`` starts over.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import platform
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks import datasets
+from benchmarks import datasets, provenance
+from benchmarks.cells import CellStore
 from benchmarks.objective import crammer_singer_primal
 from benchmarks.peers import fit_liblinear, liblinear_problem
 from benchmarks.reference_optima import CACHE, lower_bound, read_json, write_json
@@ -37,7 +40,8 @@ EPS_GRID = tuple(
     step * 10.0**-decade for decade in range(5) for step in (1.0, 0.5, 0.3, 0.2)
 )  # 1, 0.5, 0.3, 0.2, 0.1, ..., 0.00002
 TOL_GRID = (5e-2, 3e-2, 2e-2, 1e-2, 5e-3, 3e-3, 2e-3, 1e-3, 5e-4, 3e-4, 2e-4, 1e-4)
-LONG_RUN = 20.0  # seconds of CPU: such runs of LIBLINEAR are not repeated
+LONG_RUN = 10.0  # seconds of CPU: such runs of LIBLINEAR are not repeated
+FAR = 3.0  # times the target: the next setting, at about half the tolerance, will hardly get there
 
 Fit = Callable[[float, int], tuple[np.ndarray, float]]
 
@@ -149,14 +153,34 @@ class Contender:
             there = [run for run in there if run.setting == setting]
         return min(there, key=lambda run: run.seconds, default=None)
 
-    def walk(self, grid: Sequence[float], *, further: int) -> None:
-        """Run from loose to tight until every target is met, then `further` short ones more."""
+    def walk(self, grid: Sequence[float], *, further: int, put_off: bool = False) -> None:
+        """Run from loose to tight until every target is met, then `further` short ones more.
+
+        With `put_off`, the setting after a long run far from the next target is made only if the
+        one behind it meets a target.
+        """
+        run, waiting = None, None
         for setting in grid:
+            far = put_off and run is not None and self._is_far(run)
+            if far and waiting is None and setting != grid[-1]:
+                waiting = setting
+                continue
+            unmet = self._unmet()
             run = self.run(setting, 0)
+            if waiting is not None and self._unmet() != unmet:
+                self.run(waiting, 0)
+            waiting = None
             if self.reaches(run, min(TARGETS)):
                 if further == 0 or run.seconds > LONG_RUN:
                     return
                 further -= 1
+
+    def _unmet(self) -> list[float]:
+        return [target for target in TARGETS if self.best(target, loosest=False) is None]
+
+    def _is_far(self, run: Run) -> bool:
+        distance = run.primal / self.optimum - 1.0
+        return run.seconds > LONG_RUN / 2 and distance > FAR * max(self._unmet(), default=np.inf)
 
 
 def measure(case: Case, repeats: int, cached: Sequence[Run] = ()) -> tuple[list[Row], list[Run]]:
@@ -190,7 +214,7 @@ def measure(case: Case, repeats: int, cached: Sequence[Run] = ()) -> tuple[list[
         for dtype in (np.float64, np.float32)
     }
     if not cached:
-        peer.walk(EPS_GRID, further=1)
+        peer.walk(EPS_GRID, further=1, put_off=True)
     for contender in ours.values():
         contender.walk(TOL_GRID, further=0)
     for repeat in range(1, repeats):
@@ -332,10 +356,16 @@ def _times(ratio: float | None) -> str:
     return "" if ratio is None else f"{ratio:.1f}x"
 
 
-def versions() -> dict[str, str]:
-    """Return the versions the figures belong to."""
-    names = ("polymargin", "liblinear-official", "numpy", "scipy", "scikit-learn")
-    return {"python": platform.python_version()} | {name: version(name) for name in names}
+def _key(case: Case, repeats: int) -> dict[str, Any]:
+    """Everything the figures of a case depend on."""
+    return {
+        **asdict(case),
+        "source": datasets.source(case.data),
+        "repeats": repeats,
+        "code": provenance.package_fingerprint(),
+        "versions": provenance.versions(),
+        "machine": [provenance.machine()[name] for name in ("cpu", "cores")],
+    }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -344,6 +374,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", nargs="+", help="only these data sets")
     parser.add_argument("--repeats", type=int, default=3, help="runs per figure (default 3)")
     parser.add_argument("--quick", action="store_true", help="one run each, without the long cases")
+    parser.add_argument("--fresh", action="store_true", help="forget finished cases")
     parser.add_argument("--peer-cache", action="store_true", help="reuse LIBLINEAR's earlier times")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the results")
     options = parser.parse_args(argv)
@@ -354,14 +385,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     ]
     peer_file = CACHE / "liblinear.json"
     known: dict[str, Any] = read_json(peer_file)
+    repeats = 1 if options.quick else options.repeats
+    store = CellStore(CACHE / "speed.jsonl", fresh=options.fresh)
     rows: list[Row] = []
     with threadpool_limits(1):
         for case in cases:
+            finished = None if options.peer_cache else store.get(_key(case, repeats))
+            if finished is not None:
+                print(f"{case}: measured earlier", flush=True)
+                rows += [Row(**row) for row in finished]
+                continue
             earlier = [Run(**run) for run in known.get(str(case), [])] if options.peer_cache else []
-            measured, peer_runs = measure(case, 1 if options.quick else options.repeats, earlier)
+            try:
+                measured, peer_runs = measure(case, repeats, earlier)
+            except FileNotFoundError as error:
+                print(f"{case} left out: {error}", file=sys.stderr, flush=True)
+                continue
             rows += measured
             known[str(case)] = [asdict(run) for run in peer_runs]
             write_json(peer_file, known)
+            if not options.peer_cache:
+                store.put(_key(case, repeats), [asdict(row) for row in measured])
             print(markdown(measured), flush=True)
     table = markdown(rows)
     print(table)
@@ -369,7 +413,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     (options.output / "speed.md").write_text(table)
     write_json(
         options.output / "speed.json",
-        {"versions": versions(), "rows": [asdict(row) for row in rows]},
+        {**provenance.provenance(), "rows": [asdict(row) for row in rows]},
     )
     return 0
 

@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @functools.lru_cache(maxsize=4)
 def _load(name: str, dtype: np.dtype) -> datasets.Dataset:
     """Load a data set once per process; few are kept, since some are large."""
-    return datasets.load(name, dtype=dtype)
+    return datasets.load(name, dtype=dtype, download=False)
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks import datasets, kernel_machines
+from benchmarks import datasets, kernel_machines, kernel_memory
 
 
 @pytest.fixture
@@ -27,3 +27,20 @@ def test_every_classifier_is_measured(data):
     rows[1] |= {"train": 0.5, "predict": 1.0}
     line = kernel_machines.table(rows).splitlines()[3].split("|")
     assert [cell.strip() for cell in line[3:8]] == ["0.50", "4.00", "1.0", "1.00", "3.0"]
+
+
+def test_the_memory_of_a_fit_is_sampled(data, tmp_path):
+    row = kernel_memory.measure(data.X_train, data.y_train, 0.1)
+    assert row["rows"] == 60 and row["gap"] <= 0.1 and row["support"] > 0
+    assert row["above_data_mb"] >= 0
+    assert "| 60 |" in kernel_memory.table(row)
+
+
+def test_the_peak_is_seen_though_it_is_gone_at_the_end():
+    with kernel_memory.sampled_peak(every=0.001) as peak:
+        before = peak[0]
+        block = np.ones(100 * 2**17)  # 100 MB
+        while peak[0] < before + 90:  # the watcher has seen it
+            block += 1
+        del block
+    assert peak[0] >= before + 90

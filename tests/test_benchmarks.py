@@ -101,7 +101,7 @@ def test_layouts_hold_the_same_numbers(folder, layout, dtype):
 
 def test_absent_and_unknown_data(folder):
     with pytest.raises(FileNotFoundError, match="POLYMARGIN_DATA"):
-        datasets.load("aloi")
+        datasets.load("aloi", folder=folder)
     with pytest.raises(ValueError, match="known are"):
         datasets.load("iris")
     save_dense(folder, "usps", np.eye(2), np.eye(2))
@@ -191,6 +191,13 @@ class TestSpeed:
         assert contender.best(1e-3, loosest=True).setting == 9e-4
         assert contender.best(1e-5, loosest=True) is None
 
+    def test_a_setting_put_off_is_made_up_for_where_it_may_matter(self, contender):
+        # 0.1 is far from 1e-2: 0.05 waits, and stays out as 0.04 does not get there either; 0.009
+        # does, with 0.01 made up for, which is the one that counts.
+        contender.walk((0.1, 0.05, 0.04, 0.01, 0.009, 0.0009), further=0, put_off=True)
+        assert [run.setting for run in contender.runs] == [0.1, 0.04, 0.009, 0.01, 0.0009]
+        assert contender.best(1e-2, loosest=True).setting == 0.01
+
     def test_fastest_of_the_repeats_counts(self, contender):
         contender.walk((9e-3, 9e-4), further=0)
         contender.run(9e-3, 1)
@@ -226,6 +233,28 @@ class TestSpeed:
         )
         assert "Wanted ratios met: 1 of 2." in lines
         assert {line.count("|") for line in lines[:5]} == {10}
+
+    def test_finished_cases_are_not_measured_again(self, speed, tmp_path, monkeypatch, capsys):
+        asked = []
+
+        def measure(case, repeats, earlier):
+            asked.append(case.data)
+            if case.data == "clinc150":
+                raise FileNotFoundError("no such file")
+            return [speed.Row(case.data, case.C, 1e-3, 1.0, 2.0, 0.1, 1.0, 1e-3, 0.5)], []
+
+        cases = (speed.Case("digits", 1.0, 1.0), speed.Case("clinc150", 1.0, 1.0))
+        monkeypatch.setattr(speed, "CASES", cases)
+        monkeypatch.setattr(speed, "CACHE", tmp_path / "cache")
+        monkeypatch.setattr(speed, "measure", measure)
+        output = ["--output", str(tmp_path / "results")]
+        for arguments in ([], [], ["--fresh"]):
+            assert speed.main([*output, *arguments]) == 0
+        assert asked == ["digits", "clinc150", "clinc150", "digits", "clinc150"]
+        assert "clinc150 C=1 left out: no such file" in capsys.readouterr().err
+        written = speed.read_json(tmp_path / "results" / "speed.json")
+        assert [row["data"] for row in written["rows"]] == ["digits"]
+        assert {"date", "commit", "machine", "versions"} <= set(written)
 
     def test_a_primal_below_the_bound_is_an_error(self, speed, contender):
         contender.runs = [speed.Run(0.1, 99.0, 1.0)]

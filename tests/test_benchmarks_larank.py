@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -42,7 +44,9 @@ def test_usps_has_pixels_from_zero(folder):
 
 def test_the_paper_is_quoted_beside_full_data_only():
     row = {"data": "usps", "method": "x1", "error": 4.3, "dual": 500.4, "kernels": 9.0, "epochs": 1}
-    assert "| 4.30 (4.25) | 500 (503) | 9.0 (9.4) |" in larank_table2.line(row | {"quick": False})
+    assert "| 4.30 (4.25) | 500 (503) |  | 9.0 (9.4) |" in larank_table2.line(
+        row | {"quick": False}
+    )
     assert "(" not in larank_table2.line(row | {"quick": True})
 
 
@@ -64,3 +68,30 @@ def test_the_averaged_perceptron_averages():
     average = perceptron.beta - perceptron.sums / (perceptron.t + 1)
     np.testing.assert_allclose(average, total / 91, atol=1e-6)
     assert perceptron.error() < 10
+
+
+def test_the_tables_and_figures_run_on_small_data(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    y = np.arange(120, dtype=np.int32) % 3
+    X = (rng.standard_normal((120, 4)) + 3 * np.eye(3, 4)[y]).astype(np.float32)
+
+    def small(name, quick=False):
+        return Dataset(name, X[:80], y[:80], X[80:], y[80:])
+
+    for module in (larank_table2, larank_figures):
+        monkeypatch.setattr(module, "load", small)
+        monkeypatch.setattr(module, "SEEDS", 1)
+    monkeypatch.setattr(larank_table2, "DATA", ("usps", "mnist"))
+    assert larank_table2.main(["--quick", "--output", str(tmp_path)]) == 0
+    content = json.loads((tmp_path / "larank_table2.json").read_text())
+    assert (
+        len(content["rows"]) == 2 * len(larank_table2.METHODS) - 2 and len(content["claims"]) == 4
+    )
+    by = {(row["data"], row["method"]): row for row in content["rows"]}
+    for name, C in (("usps", 10), ("mnist", 1000)):
+        for method in ("gap", "batch", "MCSVM"):  # they solve the same problem
+            assert by[name, method]["gap"] <= C
+        assert by[name, "batch"]["dual"] <= by[name, "MCSVM"]["dual"] + C
+    assert larank_figures.main(["--quick", "--output", str(tmp_path)]) == 0
+    assert len(json.loads((tmp_path / "larank_figures.json").read_text())["claims"]) == 3
+    assert (tmp_path / "larank_figures.png").stat().st_size > 10_000

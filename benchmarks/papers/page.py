@@ -28,6 +28,7 @@ SECTIONS = {
     "blondel_figure2": "The number of classes (Blondel et al. 2014, figure 2)",
     "keerthi_figures2_3": "SDM, EG and cutting planes (Keerthi et al. 2008, figures 2 and 3)",
     "keerthi_figure5": "One-vs-rest on the way (Keerthi et al. 2008, figure 5)",
+    "keerthi_tables": "Three losses with C tuned for each (Keerthi et al. 2008, tables 4.2, 4.3)",
     "walrus_table1": "The data (Wang and Scott 2021, table 1)",
     "walrus_figure1": "Objectives on the way (Wang and Scott 2021, figure 1)",
     "walrus_convergence": "Linear convergence (Wang and Scott 2021, theorem 3.6)",
@@ -35,6 +36,9 @@ SECTIONS = {
     "walrus_tables8_9": "General-purpose QP solvers (Wang and Scott 2021, tables 8 and 9)",
     "lapin_table1": "Top-k accuracy (Lapin et al. 2015, table 1 in spirit)",
     "lapin_projection": "The top-k projection (Lapin et al. 2015, supplement)",
+    "larank_scale": "The scale of mnist's pixels (for Bordes et al. 2007, table 1)",
+    "larank_table2": "LaRank and batch solvers (Bordes et al. 2007, tables 2 and 3)",
+    "larank_figures": "Error against kernel evaluations (Bordes et al. 2007, figures 1 and 2)",
 }
 
 

@@ -101,22 +101,23 @@ class Blocks {
         return pm::dual_sum(dual_);
     }
 
-    // Nonzeros per row, then the entries, rows in order: the dual as CSR arrays.
-    void dual_counts(Vector<std::int64_t> counts) const {
+    // Entries per row, then the entries, rows in order: the dual as CSR arrays; with `zeros` also
+    // the entries that are zero and still listed, without them the nonzeros only.
+    void dual_counts(Vector<std::int64_t> counts, bool zeros) const {
         require(counts.shape(0) == std::size_t(dual_.size()), "counts must have one entry per row");
         for (std::int64_t i = 0; i < dual_.size(); ++i) {
             const auto* row = dual_.row(i);
-            std::int64_t nonzero = 0;
-            for (int e = 0; e < dual_.count(i); ++e) nonzero += row[e].p != T(0);
-            counts.data()[i] = nonzero;
+            std::int64_t listed = 0;
+            for (int e = 0; e < dual_.count(i); ++e) listed += zeros || row[e].p != T(0);
+            counts.data()[i] = listed;
         }
     }
-    void dual_export(Vector<std::int32_t> classes, Vector<T> values) const {
+    void dual_export(Vector<std::int32_t> classes, Vector<T> values, bool zeros) const {
         std::size_t at = 0;
         for (std::int64_t i = 0; i < dual_.size(); ++i) {
             const auto* row = dual_.row(i);
             for (int e = 0; e < dual_.count(i); ++e) {
-                if (row[e].p == T(0)) continue;
+                if (!zeros && row[e].p == T(0)) continue;
                 require(at < classes.shape(0) && at < values.shape(0), "arrays too short");
                 classes.data()[at] = row[e].cls;
                 values.data()[at++] = row[e].p;
@@ -167,8 +168,9 @@ void bind_blocks(nb::module_& m, const char* name) {
         .def("track_violation", &B::track_violation, "violation"_a.noconvert())
         .def("dual_free", &B::dual_free, "free"_a.noconvert())
         .def("dual_sum", &B::dual_sum)
-        .def("dual_counts", &B::dual_counts, "counts"_a.noconvert())
-        .def("dual_export", &B::dual_export, "classes"_a.noconvert(), "values"_a.noconvert())
+        .def("dual_counts", &B::dual_counts, "counts"_a.noconvert(), "zeros"_a = false)
+        .def("dual_export", &B::dual_export, "classes"_a.noconvert(), "values"_a.noconvert(),
+             "zeros"_a = false)
         .def("dual_import", &B::dual_import, "indptr"_a.noconvert(), "classes"_a.noconvert(),
              "values"_a.noconvert());
 }

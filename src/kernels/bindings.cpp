@@ -234,13 +234,17 @@ void bind(nb::module_& m, const char* name) {
 void bind_larank(nb::module_& m);
 void bind_projections(nb::module_& m);
 void bind_kernel_machine(nb::module_& m);
+void bind_svmlight(nb::module_& m);
+void bind_stream(nb::module_& m);
 
 NB_MODULE(POLYMARGIN_MODULE, m) {
     bind_larank(m);
     bind_projections(m);
+    bind_svmlight(m);
     bind_blocks<float>(m, "BlocksF32");
     bind_blocks<double>(m, "BlocksF64");
     bind_kernel_machine(m);
+    bind_stream(m);
     bind<float>(m, "EngineF32");
     bind<double>(m, "EngineF64");
     m.attr("vector_bytes") = pm::kVectorBytes;

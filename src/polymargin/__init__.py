@@ -1,25 +1,57 @@
 """polymargin: multiclass support vector machines, solved exactly, with a certificate."""
 
-from polymargin import projections
+from polymargin import export, io, projections
 from polymargin._kernels import instruction_set
-from polymargin.estimators import KernelMulticlassSVC, LaRankClassifier, LinearMulticlassSVC
+from polymargin.displays import (
+    ConfusedPairsDisplay,
+    ConvergenceDisplay,
+    RegularizationPathDisplay,
+)
+from polymargin.estimators import (
+    KernelMulticlassSVC,
+    LaRankClassifier,
+    LinearMulticlassSVC,
+    LinearMulticlassSVCCV,
+)
+from polymargin.io import load, save
 from polymargin.losses import LOSSES, Loss, get_loss
+from polymargin.path import RegularizationPath, regularization_path
 from polymargin.problem import Problem
-from polymargin.solvers import DualSolver, KernelSolver, Solution
+from polymargin.solvers import (
+    Checkpoint,
+    CheckpointError,
+    DualSolver,
+    KernelSolver,
+    Solution,
+    StreamSolver,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
     "LOSSES",
+    "Checkpoint",
+    "CheckpointError",
+    "ConfusedPairsDisplay",
+    "ConvergenceDisplay",
     "DualSolver",
     "KernelMulticlassSVC",
     "KernelSolver",
     "LaRankClassifier",
     "LinearMulticlassSVC",
+    "LinearMulticlassSVCCV",
     "Loss",
     "Problem",
+    "RegularizationPath",
+    "RegularizationPathDisplay",
     "Solution",
+    "StreamSolver",
+    "export",
     "get_loss",
     "instruction_set",
+    "io",
+    "load",
     "projections",
+    "regularization_path",
+    "save",
 ]

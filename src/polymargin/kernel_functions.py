@@ -7,7 +7,7 @@ that nobody has to hold all of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -137,48 +137,85 @@ def _into(out: NDArray | None, K: NDArray) -> NDArray:
     return out
 
 
+COMPILED_TILE = (512, 1024)  # kernel values that stay in a cache while they are used
+OTHER_TILE = (2048, 2048)  # a call costs more here
+_Rows = tuple[NDArray[np.int64], Any, NDArray | None]  # indices, the rows, their squared norms
+
+
 class TrainingKernel:
-    """Rows of the Gram matrix of the training data, for all examples or for some columns.
+    """Parts of the Gram matrix of the training data.
 
     Parameters
     ----------
     X : array or CSR of shape (n, d), float32 or float64
         With ``function=None`` the Gram matrix itself, (n, n).
     function : KernelFunction or None
+
+    Attributes
+    ----------
+    n_evaluations : int
+        Kernel values computed so far.
     """
 
     def __init__(self, X: Any, function: KernelFunction | None) -> None:
         self.X = X
         self.function = function
-        self.n = self.n_columns = int(X.shape[0])
+        self.n = int(X.shape[0])
         self.dtype = X.dtype
+        self.n_evaluations = 0
         needs_norms = function is not None and function.kernel == "rbf"
         self._norms = squared_row_norms(X) if needs_norms else None
-        self._columns: NDArray[np.int64] | None = None
-        self._column_X = X
-        self._column_norms = self._norms
+        compiled = not sparse.issparse(X) and function is not None and not callable(function.kernel)
+        self._tile = COMPILED_TILE if compiled else OTHER_TILE
+        self._room = np.empty(self._tile[0] * self._tile[1] if compiled else 0, self.dtype)
 
-    def with_columns(self, columns: NDArray[np.int64]) -> TrainingKernel:
-        """The same kernel, whose rows have these columns only."""
-        part = TrainingKernel.__new__(TrainingKernel)
-        part.__dict__.update(self.__dict__)
-        part._columns = columns
-        part.n_columns = len(columns)
-        if self.function is not None:
-            part._column_X = self.X[columns]
-            part._column_norms = None if self._norms is None else self._norms[columns]
-        return part
+    def block(
+        self,
+        rows: NDArray[np.int64],
+        columns: NDArray[np.int64],
+        out: NDArray | None = None,
+        places: NDArray[np.int64] | None = None,
+    ) -> NDArray:
+        """Kernel values of the examples ``rows`` with the examples ``columns``.
 
-    def block(self, rows: NDArray[np.int64], out: NDArray | None = None) -> NDArray:
-        """Kernel values of the examples ``rows`` with the columns."""
-        if self.function is None:
-            K = self.X[rows] if self._columns is None else self.X[np.ix_(rows, self._columns)]
-            return _into(out, np.ascontiguousarray(K))
-        norms = None if self._norms is None else self._norms[rows]
-        return self.function.block(self.X[rows], self._column_X, norms, self._column_norms, out=out)
+        They are written to the rows ``places`` of ``out``; by default to its first ones.
+        """
+        out = np.empty((len(rows), len(columns)), self.dtype) if out is None else out
+        places = np.arange(len(rows)) if places is None else places
+        for part, of_rows in self._parts(rows, self._tile[0]):
+            for place, of_columns in self._parts(columns, self._tile[1]):
+                out[places[part], place] = self._values(of_rows, of_columns)
+        return out
+
+    def times(
+        self, columns: NDArray[np.int64], rows: NDArray[np.int64], coef: NDArray
+    ) -> NDArray[np.float64]:
+        """``K[columns, rows] coef`` in small tiles; the kernel values are not kept."""
+        total = np.zeros((len(columns), coef.shape[1]))
+        coef = coef.astype(self.dtype)
+        few = list(self._parts(rows, self._tile[0]))
+        for place, of_columns in self._parts(columns, self._tile[1]):
+            for part, of_rows in few:
+                total[place] += self._values(of_rows, of_columns).T @ coef[part]
+        return total
 
     def diagonal(self) -> NDArray[np.float64]:
         """``k(x_i, x_i)``."""
         if self.function is None:
             return np.diagonal(self.X).astype(np.float64)
         return self.function.diagonal(self.X)
+
+    def _parts(self, examples: NDArray[np.int64], size: int) -> Iterator[tuple[slice, _Rows]]:
+        for first in range(0, len(examples), size):
+            part = slice(first, min(first + size, len(examples)))
+            one = examples[part]
+            norms = None if self._norms is None else self._norms[one]
+            yield part, (one, None if self.function is None else self.X[one], norms)
+
+    def _values(self, rows: _Rows, columns: _Rows) -> NDArray:
+        self.n_evaluations += len(rows[0]) * len(columns[0])
+        if self.function is None:
+            return np.ascontiguousarray(self.X[np.ix_(rows[0], columns[0])])
+        shape = (len(rows[0]), len(columns[0]))
+        out = self._room[: shape[0] * shape[1]].reshape(shape) if len(self._room) else None
+        return self.function.block(rows[1], columns[1], rows[2], columns[2], out=out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -93,6 +93,17 @@ class Problem:
         else:
             norms = np.einsum("ij,ij->i", self.X, self.X, dtype=np.float64)
         return norms + self.intercept_scaling**2
+
+    @cached_property
+    def prepared(self) -> dict[str, Any]:
+        """What solvers computed from X, classes and intercept; shared with `with_cost`."""
+        return {}
+
+    def with_cost(self, c: NDArray[np.float64]) -> Problem:
+        """The same problem with other costs of the examples; nothing of X is copied."""
+        other = replace(self, c=c)
+        other.__dict__.update(squared_norms=self.squared_norms, prepared=self.prepared)
+        return other
 
     @cached_property
     def visited(self) -> NDArray[np.int64]:

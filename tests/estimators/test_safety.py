@@ -13,6 +13,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from polymargin import DualSolver, LinearMulticlassSVC
+from polymargin.solvers.state import State
 from tests.estimators import LOSS_PARAMS, loss_id, make_problem, make_sparse_problem
 from tests.reference.objective import Spec, dual, primal
 
@@ -432,6 +433,25 @@ def test_ctrl_c_stops_a_long_fit(n_jobs):
     with pytest.raises(KeyboardInterrupt):
         clf.fit(X, y)
     timer.join()
+    assert_usable_and_certified(clf, X, y)
+
+
+def test_an_interrupt_in_the_middle_of_a_pass(monkeypatch):
+    """Before the first certificate, with weights that moved since their norm was computed."""
+    X, y = make_problem(300, 10, 4)
+    sweep, calls = State.sweep, []
+
+    def interrupted(self, order, *args, **kwargs):
+        calls.append(len(order))
+        if len(calls) < 3:
+            return sweep(self, order, *args, **kwargs)
+        sweep(self, order[: len(order) // 2], *args, **kwargs)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(State, "sweep", interrupted)
+    clf = LinearMulticlassSVC(C=1e4, tol=0.0, store_dual=True)
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(X, y)
     assert_usable_and_certified(clf, X, y)
 
 

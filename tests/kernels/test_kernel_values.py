@@ -1,10 +1,13 @@
 """Kernel values in blocks, against scikit-learn's and against exact exponentials."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 
+from polymargin import kernel_functions
 from polymargin._kernels import kernels
 from polymargin.kernel_functions import KernelFunction, TrainingKernel, resolve_gamma
 from polymargin.solvers.row_cache import MemberGram, RowCache
@@ -54,24 +57,65 @@ def test_gamma_is_that_of_scikit_learn():
 
 
 @pytest.mark.parametrize("slots", [0, 1, 5, 100])
-def test_cached_rows_are_the_rows(slots):
+def test_products_with_cached_rows_are_those_with_the_rows(slots):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 5))
     kernel = TrainingKernel(X, KernelFunction("rbf", gamma=0.3))
-    cache = RowCache(kernel, slots * 40 * 8)
-    whole = kernel.block(np.arange(40))
+    whole = kernel.block(np.arange(40), np.arange(40))
+    columns = np.arange(0, 40, 2)
+    cache = RowCache(kernel, columns, slots * 20 * 8)
     for _ in range(60):
         chosen = rng.choice(40, size=rng.integers(1, 12), replace=False)
-        np.testing.assert_allclose(cache.rows(chosen), whole[chosen], rtol=1e-13)
-    np.testing.assert_allclose(cache.rows(np.arange(40)), whole, rtol=1e-14)
-    assert cache.n_evaluations == 40 * 40 if slots == 100 else cache.n_evaluations > 40 * 40
+        positions = rng.choice(20, size=rng.integers(1, 20), replace=False)
+        coef = rng.standard_normal((len(chosen), 3))
+        expected = whole[np.ix_(columns[positions], chosen)] @ coef
+        np.testing.assert_allclose(cache.times(chosen, coef, positions), expected, rtol=1e-11)
+
+
+def test_rows_in_use_stay_in_the_cache():
+    X = np.random.default_rng(0).standard_normal((40, 5))
+    kernel = TrainingKernel(X, KernelFunction("rbf", gamma=0.3))
+    every = np.arange(40)
+    cache = RowCache(kernel, every, 15 * 40 * 8)
+    coef = np.ones((20, 1))
+    cache.times(every[:20], coef, every)
+    before = kernel.n_evaluations
+    cache.times(every[:20], coef, every)
+    assert kernel.n_evaluations - before == 5 * 40  # those that found no place
+    cache.times(every[20:], coef, every)
+    before = kernel.n_evaluations
+    cache.times(every[20:35], coef[:15], every)
+    assert kernel.n_evaluations == before  # they took the places of those not wanted any more
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "precomputed", "callable"])
+def test_tiles_cover_the_whole_product(kind, monkeypatch):
+    monkeypatch.setattr(kernel_functions, "COMPILED_TILE", (3, 4))
+    monkeypatch.setattr(kernel_functions, "OTHER_TILE", (5, 2))
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((17, 4))
+    whole = rbf_kernel(X, gamma=0.2)
+    kernel = {
+        "dense": lambda: TrainingKernel(X, KernelFunction("rbf", gamma=0.2)),
+        "sparse": lambda: TrainingKernel(sparse.csr_array(X), KernelFunction("rbf", gamma=0.2)),
+        "precomputed": lambda: TrainingKernel(whole, None),
+        "callable": lambda: TrainingKernel(X, KernelFunction(partial(rbf_kernel, gamma=0.2))),
+    }[kind]()
+    rows, columns = rng.permutation(17)[:11], rng.permutation(17)[:9]
+    coef = rng.standard_normal((11, 3))
+    np.testing.assert_allclose(
+        kernel.block(rows, columns), whole[np.ix_(rows, columns)], rtol=1e-12
+    )
+    expected = whole[np.ix_(columns, rows)] @ coef
+    np.testing.assert_allclose(kernel.times(columns, rows, coef), expected, rtol=1e-11)
+    assert kernel.n_evaluations == 2 * 11 * 9
 
 
 def test_the_members_gram_matrix_follows_its_members():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((60, 5))
     kernel = TrainingKernel(X, KernelFunction("rbf", gamma=0.3))
-    whole = kernel.block(np.arange(60))
+    whole = kernel.block(np.arange(60), np.arange(60))
     gram = MemberGram(kernel)
     for _ in range(40):
         wanted = rng.choice(60, size=rng.integers(1, 25), replace=False)

@@ -3,5 +3,11 @@
 from polymargin.estimators.kernel import KernelMulticlassSVC
 from polymargin.estimators.larank import LaRankClassifier
 from polymargin.estimators.linear import LinearMulticlassSVC
+from polymargin.estimators.linear_cv import LinearMulticlassSVCCV
 
-__all__ = ["KernelMulticlassSVC", "LaRankClassifier", "LinearMulticlassSVC"]
+__all__ = [
+    "KernelMulticlassSVC",
+    "LaRankClassifier",
+    "LinearMulticlassSVC",
+    "LinearMulticlassSVCCV",
+]

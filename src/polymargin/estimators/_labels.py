@@ -30,18 +30,42 @@ class StreamLabels:
 
     def add(self, labels: Any) -> None:
         """Give codes to the labels that have none, in sorted order."""
-        new = np.unique(np.asarray(labels))
+        self._append(np.unique(np.asarray(labels)))
+
+    def add_in_order(self, y: NDArray) -> NDArray[np.intp]:
+        """Give codes to the labels that have none, in the order of their first appearance.
+
+        Returns where in ``y`` each of them appears first.
+        """
+        labels, first = np.unique(y, return_index=True)
+        order = np.argsort(first)
+        labels, first = labels[order], first[order]
+        return first[self._append(labels)]
+
+    def missing(self, y: NDArray) -> NDArray:
+        """The labels that have no code."""
+        labels = np.unique(y)
+        self._check_type(labels)
+        return labels[~np.isin(labels, self.by_code)]
+
+    def _append(self, labels: NDArray) -> NDArray[np.bool_]:
+        """Append the labels that have no code; returns which."""
+        self._check_type(labels)
+        new = ~np.isin(labels, self.by_code)
         if len(self.by_code) == 0:
-            self.by_code = new
+            self.by_code = labels
+        elif new.any():
+            self.by_code = np.concatenate([self.by_code, labels[new]])
+        return new
+
+    def _check_type(self, labels: NDArray) -> None:
+        if len(self.by_code) == 0 or len(labels) == 0:
             return
-        if (new.dtype.kind in _TEXT) != (self.by_code.dtype.kind in _TEXT):
+        if (labels.dtype.kind in _TEXT) != (self.by_code.dtype.kind in _TEXT):
             raise ValueError(
-                f"Labels of type {new.dtype} do not go with those seen before, of type "
+                f"Labels of type {labels.dtype} do not go with those seen before, of type "
                 f"{self.by_code.dtype}: use labels of one type."
             )
-        new = new[~np.isin(new, self.by_code)]
-        if len(new):
-            self.by_code = np.concatenate([self.by_code, new])
 
     def encode(self, y: NDArray) -> NDArray[np.int32]:
         """Give the codes of labels that have been added."""

@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from polymargin.estimators._html import CertificateHTMLMixin
 from polymargin.estimators._kernel_classifier import KernelClassifierMixin, canonical
 from polymargin.estimators._progress import PassReporter
 from polymargin.estimators._sparse import check_sparse_structure
@@ -26,7 +27,9 @@ from polymargin.losses import LOSSES, get_loss
 from polymargin.solvers.kernel import KernelProblem, KernelSolution, KernelSolver
 
 
-class KernelMulticlassSVC(CallbackSupportMixin, KernelClassifierMixin, BaseEstimator):
+class KernelMulticlassSVC(
+    CertificateHTMLMixin, CallbackSupportMixin, KernelClassifierMixin, BaseEstimator
+):
     """Multiclass support vector machine with a kernel, trained to a certified duality gap.
 
     It minimises ``1/2 ||W||^2 + sum_i c_i loss_i`` over a function per class in the space of the

@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from polymargin.estimators._html import CertificateHTMLMixin
 from polymargin.estimators._kernel_classifier import KernelClassifierMixin, canonical
 from polymargin.estimators._labels import StreamLabels
 from polymargin.estimators._larank_fit import OneFit, OnlineModel, model_array
@@ -30,7 +31,9 @@ from polymargin.solvers.patterns import PatternStore, PrecomputedPatterns, Vecto
 MOST_EPOCHS = 1000  # with tol, unless n_epochs says otherwise
 
 
-class LaRankClassifier(CallbackSupportMixin, KernelClassifierMixin, BaseEstimator):
+class LaRankClassifier(
+    CertificateHTMLMixin, CallbackSupportMixin, KernelClassifierMixin, BaseEstimator
+):
     """Online multiclass support vector machine with kernels (LaRank, Bordes et al. 2007).
 
     It solves the Crammer-Singer problem without an intercept: minimise ``1/2 ||w||^2 + C sum_i

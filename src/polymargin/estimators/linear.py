@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -18,17 +19,24 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from polymargin.estimators._html import CertificateHTMLMixin
 from polymargin.estimators._progress import PassReporter
 from polymargin.estimators._sparse import canonical_csr, check_sparse_structure
+from polymargin.estimators._stream import PartialFitMixin
 from polymargin.estimators._target import EncodedTarget, encode_target
 from polymargin.estimators._top_k import best_labels
 from polymargin.losses import LOSSES, Loss, get_loss
 from polymargin.problem import Problem
-from polymargin.solvers import DualSolver, Solution
+from polymargin.solvers import Checkpoint, DualSolver, Solution, StreamSolver
 
 
 class LinearMulticlassSVC(
-    CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, BaseEstimator
+    CertificateHTMLMixin,
+    CallbackSupportMixin,
+    PartialFitMixin,
+    LinearClassifierMixin,
+    SparseCoefMixin,
+    BaseEstimator,
 ):
     """Linear multiclass support vector machine, trained to a certified duality gap.
 
@@ -97,7 +105,15 @@ class LinearMulticlassSVC(
         If positive, print a line per certificate.
 
     solver : DualSolver, default=None
-        Expert settings; None means ``DualSolver()``.
+        Expert settings of `fit`; None means ``DualSolver()``.
+
+    stream : StreamSolver, default=None
+        Expert settings of `partial_fit`; None means ``StreamSolver()``.
+
+    checkpoint : str, path or Checkpoint, default=None
+        A file that `fit` saves its state to every minute, and goes on from when it finds one: the
+        result is then bit-identical to that of a fit without interruption. It is removed when the
+        tolerance is reached. A :class:`~polymargin.Checkpoint` says how often to save.
 
     Attributes
     ----------
@@ -124,7 +140,11 @@ class LinearMulticlassSVC(
         ``DualSolver(certify=False)``.
 
     n_iter_ : int
-        Number of passes.
+        Number of passes; 1 after `partial_fit`, which proves nothing: the objectives, the gap, the
+        history and the dual variables exist after `fit` only.
+
+    n_samples_seen_ : int
+        After `partial_fit`: the examples of positive weight that the stream has had so far.
 
     history_ : dict of ndarray
         One entry per certificate: "pass", "time", "primal", "dual", "gap", "n_awake".
@@ -181,6 +201,8 @@ class LinearMulticlassSVC(
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
         "solver": [HasMethods("solve"), None],
+        "stream": [StreamSolver, None],
+        "checkpoint": [str, os.PathLike, Checkpoint, None],
     }
 
     def __init__(
@@ -200,6 +222,8 @@ class LinearMulticlassSVC(
         n_jobs=None,
         verbose=0,
         solver=None,
+        stream=None,
+        checkpoint=None,
     ):
         self.loss = loss
         self.C = C
@@ -215,6 +239,8 @@ class LinearMulticlassSVC(
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.solver = solver
+        self.stream = stream
+        self.checkpoint = checkpoint
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearMulticlassSVC:
@@ -269,6 +295,9 @@ class LinearMulticlassSVC(
             Scores. For two classes, that of ``classes_[1]``, predicted where positive.
         """
         check_sparse_structure(X)
+        stream = vars(self).get("_stream")
+        if stream is not None:
+            return self._stream_scores(stream, X)
         return super().decision_function(X)
 
     def predict_top_k(self, X: Any, k: int = 5) -> np.ndarray:
@@ -293,13 +322,19 @@ class LinearMulticlassSVC(
         tags.input_tags.sparse = True
         return tags
 
-    def _validate_training_data(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    def _validate_training_data(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        reset: bool = True,
+        check_labels: Any = check_classification_targets,
+    ) -> tuple[Any, np.ndarray]:
         """Check data and labels, and bring the data to a layout that the kernels read."""
         check_sparse_structure(X)
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
-        )
-        check_classification_targets(y)
+        floats = [np.float64, np.float32]
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=floats, order="C", reset=reset)
+        check_labels(y)
         if sparse.issparse(X):
             check_sparse_structure(X)
             X = canonical_csr(X)
@@ -322,18 +357,20 @@ class LinearMulticlassSVC(
 
     def _solve(self, problem: Problem, reporter: PassReporter) -> Solution:
         solver = DualSolver() if self.solver is None else self.solver
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        save = {} if self.checkpoint is None else {"checkpoint": Checkpoint.of(self.checkpoint)}
         solution = solver.solve(
             problem,
             tol=self.tol,
             max_iter=self.max_iter,
-            random_state=check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
+            random_state=None if self.random_state is None else seed,
             n_jobs=_n_threads(self.n_jobs),
             verbose=int(self.verbose),
             start=self._start_for(problem),
             progress=reporter if hasattr(self, "_skl_callbacks") else None,
+            **save,
         )
-        if not np.isfinite(solution.coef).all() or np.isinf(solution.primal):
-            raise ValueError("Training overflowed: scale the features or use a smaller C.")
+        check_overflow(solution)
         return solution
 
     def _start_for(self, problem: Problem) -> Solution | None:
@@ -350,6 +387,8 @@ class LinearMulticlassSVC(
         return solution if same else None
 
     def _set_fitted_attributes(self, problem: Problem, solution: Solution) -> None:
+        for name in ("_stream", "n_samples_seen_"):
+            self.__dict__.pop(name, None)
         self.coef_ = _fold_binary(solution.coef, problem)
         self.intercept_ = _fold_binary(solution.intercept, problem)
         self.objective_ = solution.primal
@@ -375,6 +414,12 @@ class LinearMulticlassSVC(
             ConvergenceWarning,
             stacklevel=4,  # the caller of fit, which scikit-learn wraps
         )
+
+
+def check_overflow(solution: Solution) -> None:
+    """Raise ``ValueError`` where the weights are not numbers."""
+    if not np.isfinite(solution.coef).all() or np.isinf(solution.primal):
+        raise ValueError("Training overflowed: scale the features or use a smaller C.")
 
 
 def _fold_binary(rows: Any, problem: Any) -> Any:

@@ -1,7 +1,16 @@
 """Solvers: they take a problem and return a certified solution."""
 
+from polymargin.solvers.checkpoint import Checkpoint, CheckpointError
 from polymargin.solvers.dual import DualSolver
 from polymargin.solvers.kernel import KernelSolver
 from polymargin.solvers.solution import Solution
+from polymargin.solvers.stream import StreamSolver
 
-__all__ = ["DualSolver", "KernelSolver", "Solution"]
+__all__ = [
+    "Checkpoint",
+    "CheckpointError",
+    "DualSolver",
+    "KernelSolver",
+    "Solution",
+    "StreamSolver",
+]

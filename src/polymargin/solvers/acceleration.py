@@ -57,10 +57,17 @@ class OuterLoop:
     def __init__(self, state: State, kappa: float, *, may_grow: bool) -> None:
         self._state = state
         pb = state.problem
-        self._may_grow = may_grow and len(pb.visited) >= REDUNDANT * len(state.W)
-        self._smallest = min(kappa, SMALLEST)
-        state.kappa = kappa
+        self._redundant = may_grow and len(pb.visited) >= REDUNDANT * len(state.W)
         state.Y, self._previous = state.new_weights(), state.new_weights()
+        self._begin(kappa)
+
+    def _begin(self, kappa: float) -> None:
+        """Without momentum, from W as it is."""
+        state = self._state
+        assert state.Y is not None
+        state.kappa = kappa
+        self._may_grow = self._redundant
+        self._smallest = min(kappa, SMALLEST)
         if state.W.any():  # a warm start; else their pages are not touched before they are used
             state.Y[:] = state.W
             self._previous[:] = state.W
@@ -71,6 +78,14 @@ class OuterLoop:
         self._since_lowest = 0
         self._last_dual = -math.inf
         self._ceiling = math.inf
+
+    def begin_again(self, kappa: float) -> None:
+        """Start from W on a problem of other costs, which alone would start with `kappa`.
+
+        What the one before ended with counts as much: it was stable there. Where `kappa` grows by
+        itself, it had better do so again.
+        """
+        self._begin(kappa if self._redundant else math.sqrt(kappa * self._state.kappa))
 
     def step(self) -> tuple[float, float]:
         """One outer step after a pass; returns ``||V||^2`` and ``||W - V||^2`` before it."""
@@ -124,7 +139,7 @@ class OuterLoop:
         """Change ``kappa`` (and the centre) with the dual, and so V, as it is."""
         state = self._state
         assert state.Y is not None
-        V = (1.0 + state.kappa) * state.W - state.kappa * state.Y
+        V = state.dual_weights()
         if centre is not None:
             state.Y[:] = centre
         state.kappa = kappa

@@ -57,10 +57,7 @@ def certify(
         else:
             state.W[:] = (state.kappa * state.Y + V) * np.float32(state.scale)
     elif v is None:
-        V = state.W
-        if state.Y is not None:
-            V = (1.0 + state.kappa) * state.W - state.kappa * state.Y
-        v = squared_norm(V)
+        v = squared_norm(state.dual_weights())
     point = state.W if primal_point is None else primal_point
     losses = state.evaluate(point, n_jobs)
     primal = 0.5 * squared_norm(point) + float(losses.sum())

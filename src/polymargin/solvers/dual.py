@@ -9,7 +9,7 @@ What happens per example is compiled (``src/kernels``); this module decides per 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,9 +23,11 @@ from polymargin._kernels import kernels
 from polymargin.problem import Problem
 from polymargin.solvers.acceleration import OuterLoop, initial_kappa
 from polymargin.solvers.certificate import Certificate, certify, squared_norm
+from polymargin.solvers.checkpoint import Checkpoint, CheckpointFile
 from polymargin.solvers.sequential import SequentialSchedule
 from polymargin.solvers.shrinking import AdaptiveSchedule
-from polymargin.solvers.solution import Solution, feasible_start
+from polymargin.solvers.snapshot import made_for, restore, snapshot
+from polymargin.solvers.solution import Solution, best_factor, feasible_start
 from polymargin.solvers.state import Pass, State, SweepTotals
 
 Progress = Callable[[dict[str, Any]], None]
@@ -83,7 +85,8 @@ class DualSolver(BaseEstimator):
         Stop at the tolerance, with a certificate. False: make exactly ``max_iter`` passes and
         certify nothing.
     time_limit : float or None, default=None
-        Seconds after which to stop with the best certified model.
+        Seconds after which to stop with the best certified model; those of this call, also when it
+        goes on from a checkpoint.
     """
 
     def __init__(
@@ -124,6 +127,7 @@ class DualSolver(BaseEstimator):
         verbose: int = 0,
         start: Solution | None = None,
         progress: Progress | None = None,
+        checkpoint: Checkpoint | None = None,
     ) -> Solution:
         """Solve ``problem`` to a relative duality gap of ``tol``.
 
@@ -143,6 +147,9 @@ class DualSolver(BaseEstimator):
         progress : callable or None
             Called after every pass with a dict: pass, time, gap (estimated), certified_gap,
             n_awake, tol.
+        checkpoint : Checkpoint or None
+            Where to save the state, and to go on from if there is one. Removed when the tolerance
+            is reached (without certificates: after all passes).
 
         Returns
         -------
@@ -151,13 +158,74 @@ class DualSolver(BaseEstimator):
         """
         self._check(problem)
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        file = None
+        if checkpoint is not None:
+            depends = made_for(
+                problem,
+                self,
+                tol=tol,
+                random_state=None if random_state is None else seed,
+                n_jobs=n_jobs,
+                start=start,
+                length=None if self.certify else max_iter,
+            )
+            file = checkpoint.open(depends)
         run = _Run(self, problem, tol, max_iter, np.random.default_rng(seed), n_jobs, verbose)
         try:
             run.start(start)
-            run.loop(progress)
+            if file is not None and file.saved is not None:
+                restore(run, file.saved)
+                file.saved = None
+            run.loop(progress, file)
         except KeyboardInterrupt:
             run.status = "interrupted"
-        return run.solution()
+        solution = run.solution()
+        done = run.status == "uncertified" and run.n_iter >= max_iter
+        if file is not None and (done or run.status == "converged"):
+            file.remove()
+        return solution
+
+    def solve_path(
+        self,
+        problem: Problem,
+        Cs: Iterable[float],
+        *,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        random_state: Any = None,
+        n_jobs: int = 1,
+        verbose: int = 0,
+        progress: Progress | None = None,
+    ) -> Iterator[Solution]:
+        """Solve ``problem`` with its costs multiplied by each of ``Cs``, one from the other.
+
+        Going up is the better direction. The arguments are those of :meth:`solve`; passes and
+        seconds count for each C anew. An interrupted solution is the last.
+
+        Yields
+        ------
+        Solution
+        """
+        self._check(problem)
+        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        rng = np.random.default_rng(seed)
+        run: _Run | None = None
+        for C in Cs:
+            scaled = problem.with_cost(C * problem.c)
+            try:
+                if run is None:
+                    run = _Run(self, scaled, tol, max_iter, rng, n_jobs, verbose)
+                    run.start(None)
+                else:
+                    run.move_to(scaled, rng)
+                run.loop(progress)
+            except KeyboardInterrupt:
+                if run is None:
+                    raise
+                run.status = "interrupted"
+            yield run.solution()
+            if run.status == "interrupted":
+                return
 
     def _check(self, problem: Problem) -> None:
         problem.loss.check_restricted(self.restricted, self.restricted_tol)
@@ -224,18 +292,26 @@ class _Run:
         self.max_iter = max_iter
         self.n_jobs = n_jobs
         self.verbose = verbose
-        self.began = time.perf_counter()
+        began = time.perf_counter()
+        self.rng = rng
         self.state = State(problem)
         self.mode = sweep_mode(self.state, settings.blocked)
         self.state.set_method(
             *problem.loss.check_restricted(settings.restricted, settings.restricted_tol)
         )
-        self.plan = self._schedule(rng)
         self.outer: OuterLoop | None = None
+        self._begin(rng)
+        self.began = began  # the engine's set-up counts
+
+    def _begin(self, rng: np.random.Generator) -> None:
+        """Count from zero, with everybody awake."""
+        self.began = time.perf_counter()
+        self.spent = 0.0  # seconds before the checkpoint it goes on from
+        self.plan = self._schedule(rng)
         self.best: _Best | None = None
-        self.status = "max_iter" if settings.certify else "uncertified"
+        self.status = "max_iter" if self.settings.certify else "uncertified"
         self.n_iter = 0
-        self.dual_sum = 0.0
+        self.dual_sum = self.state.dual_sum()
         self.guess = dict(FIRST_GUESS)
         self.last_certified = 0
         self.v: float | None = None  # ||V||^2 after pass v_pass
@@ -266,6 +342,9 @@ class _Run:
         """Warm start, and the outer loop if the problem asks for one."""
         if start is not None:
             self._take_over(start)
+        self._accelerate()
+
+    def _accelerate(self) -> None:
         choice = self.settings.acceleration
         few = not self.settings.certify and self.max_iter <= FEW_PASSES
         if choice == "auto" and (few or self.settings.schedule == "sdm"):
@@ -293,7 +372,23 @@ class _Run:
         self.state.W[:] = V * V.dtype.type(factor)
         self.dual_sum = self.state.dual_sum()
 
-    def loop(self, progress: Progress | None) -> None:
+    def move_to(self, problem: Problem, rng: np.random.Generator) -> None:
+        """Go on from here with the same problem at other costs, a multiple of these."""
+        state = self.state
+        V = state.dual_weights()
+        ratio = float(problem.c.max() / self.problem.c.max())
+        factor = best_factor(ratio, self.dual_sum, squared_norm(V))
+        state.set_dual((state.dual_block() * factor).tocsr())
+        self.problem = problem
+        state.set_cost(problem)
+        state.W[:] = V * V.dtype.type(factor)
+        if self.outer is None:
+            self._accelerate()
+        else:
+            self.outer.begin_again(initial_kappa(problem, self.settings.acceleration))
+        self._begin(rng)
+
+    def loop(self, progress: Progress | None, checkpoint: CheckpointFile | None = None) -> None:
         """Passes until the gap is certified or a limit is reached."""
         relative = float("inf")
         while self.n_iter < self.max_iter:
@@ -312,8 +407,15 @@ class _Run:
                 progress(self._record(relative, n_awake))
             if self.status == "converged" or self._out_of_time():
                 break
+            if checkpoint is not None:
+                self._save(checkpoint)
         if self.settings.certify and self.last_certified < self.n_iter:
             self._certify(float("nan"), None)
+
+    def _save(self, checkpoint: CheckpointFile) -> None:
+        """Save when it is time, and at the last pass: to go on with a larger ``max_iter``."""
+        if checkpoint.due(self.n_iter) or self.n_iter == self.max_iter:
+            checkpoint.save(snapshot(self))
 
     def _sweep(self, visits: Pass) -> SweepTotals:
         pb, order = self.problem, visits.order
@@ -376,10 +478,13 @@ class _Run:
         converged = found.gap <= self.tol
         if self.best is None or found.gap < self.best.certificate.gap:
             # nothing touches the weights after the last certificate, so they need no copy
-            weights = point if converged else point.copy()
-            self.best = _Best(found, weights, self.state.dual_block())
+            self.set_best(found, point if converged else point.copy(), self.state.dual_block())
         if converged and self.status == "max_iter":
             self.status = "converged"
+
+    def set_best(self, found: Certificate, weights: NDArray, block: sparse.csr_array) -> None:
+        """Keep a model as the best so far."""
+        self.best = _Best(found, weights, block)
 
     def _record(self, relative: float, n_awake: int) -> dict[str, Any]:
         certified = self.best.certificate.gap if self.best else float("nan")
@@ -393,11 +498,11 @@ class _Run:
         }
 
     def _elapsed(self) -> float:
-        return time.perf_counter() - self.began
+        return self.spent + time.perf_counter() - self.began
 
     def _out_of_time(self) -> bool:
         limit = self.settings.time_limit
-        if limit is None or self._elapsed() < limit:
+        if limit is None or self._elapsed() - self.spent < limit:
             return False
         if self.status == "max_iter":
             self.status = "time_limit"
@@ -406,6 +511,7 @@ class _Run:
     def solution(self) -> Solution:
         """The best certified model; without certificates, the last one."""
         if self.best is None and self.settings.certify:
+            self.v_pass = -1  # Ctrl-C may have ended a pass halfway since ||V||^2 was computed
             self._certify(float("nan"), None)
         if self.best is not None:
             weights, block = self.best.weights, self.best.block

@@ -29,8 +29,7 @@ from polymargin.solvers.dual import Progress
 from polymargin.solvers.row_cache import MemberGram, RowCache
 from polymargin.solvers.solution import DualSolution, feasible_start
 
-NEW_EXAMPLES = 512  # per round
-BLOCK_BYTES = 32 * 2**20  # of kernel rows at a time
+NEW_EXAMPLES = 512  # per round, or half as many as there are support patterns
 GRAM_SHARE = 0.5  # of the cache, for the working set's own Gram matrix
 ENOUGH = 0.4  # of the tolerance: a working set need not be solved beyond it
 STALL_ROUNDS = 100
@@ -191,7 +190,6 @@ class _Run:
         self.began = time.perf_counter()
         self.status = "max_iter"
         self.n_iter = 0
-        self.n_evaluations = 0
         self.consistent = True  # whether the scores belong to the dual
         self.all = np.arange(problem.kernel.n)
         diagonal = np.ascontiguousarray(problem.kernel.diagonal())
@@ -222,10 +220,8 @@ class _Run:
         """Keep scores, shares and kernel columns of these examples only."""
         self.active = active
         self.whole = len(active) == self.problem.kernel.n
-        self.kernel = (
-            self.problem.kernel if self.whole else self.problem.kernel.with_columns(active)
-        )
-        self.cache = RowCache(self.kernel, int(self.cache_bytes * (1 - GRAM_SHARE)))
+        kept_bytes = int(self.cache_bytes * (1 - GRAM_SHARE))
+        self.cache = RowCache(self.problem.kernel, active, kept_bytes)
         self.scores = self.F if self.whole else self.F[active]
         self.loss = np.empty(len(active))
         self.share = np.empty(len(active))
@@ -242,7 +238,6 @@ class _Run:
         self._measure()
 
     def _store(self) -> None:
-        self.n_evaluations += self.cache.n_evaluations
         if not self.whole:
             self.F[self.active] = self.scores
 
@@ -256,19 +251,10 @@ class _Run:
         self._measure()
 
     def _rebuild(self, rows: NDArray[np.int64]) -> None:
-        """``F = K A`` for some examples, in blocks of the support patterns."""
+        """``F = K A`` for some examples."""
         a = self._solution_rows()
         support = np.flatnonzero(np.diff(a.indptr))
-        kernel = self.problem.kernel
-        kernel = kernel if len(rows) == kernel.n else kernel.with_columns(rows)
-        total = np.zeros((len(rows), self.problem.n_classes))
-        step = max(1, BLOCK_BYTES // max(1, len(rows) * kernel.dtype.itemsize))
-        for first in range(0, len(support), step):
-            part = support[first : first + step]
-            K = kernel.block(part)
-            self.n_evaluations += K.size
-            total += K.T @ a[part].toarray().astype(K.dtype)
-        self.F[rows] = total
+        self.F[rows] = self.problem.kernel.times(rows, support, a[support].toarray())
 
     def _solution_rows(self) -> sparse.csr_array:
         return self.solution_of(float("nan"), float("nan")).dual_coef()
@@ -308,7 +294,7 @@ class _Run:
             self._round()
             if progress is not None:
                 progress(self._record())
-            if self.settings.shrinking:
+            if self.settings.shrinking and self.gap > self.tol:
                 self._shrink()
 
     def _stalled(self) -> bool:
@@ -325,7 +311,7 @@ class _Run:
         self.gram.change_to(self.active[self._choose(most)], most)
         chosen = self.gram.members
         positions = np.searchsorted(self.active, chosen)
-        S = np.ascontiguousarray(self.scores[positions].T.astype(self.kernel.dtype))
+        S = np.ascontiguousarray(self.scores[positions].T.astype(self.problem.kernel.dtype))
         change = np.zeros(S.shape)
         settings = self.settings
         self.consistent = False
@@ -340,11 +326,12 @@ class _Run:
             int(self.rng.integers(2**62)),
         )
         moved = np.flatnonzero(change.any(axis=0))
-        step = max(1, BLOCK_BYTES // max(1, len(self.active) * self.kernel.dtype.itemsize))
-        for first in range(0, len(moved), step):
-            part = moved[first : first + step]
-            rows = self.cache.rows(chosen[part])
-            self.scores += rows.T @ change[:, part].T.astype(rows.dtype)
+        others = np.ones(len(self.active), bool)
+        others[positions] = False
+        others = np.flatnonzero(others)
+        G = self.gram.matrix[:, : len(chosen)]
+        self.scores[positions] += G @ change.T.astype(G.dtype)
+        self.scores[others] += self.cache.times(chosen[moved], change[:, moved].T, others)
         self.consistent = True
         self.n_iter += 1
         self._measure()
@@ -354,7 +341,7 @@ class _Run:
         """How many examples a working set may have."""
         if self.settings.working_set != "auto":
             return int(self.settings.working_set)
-        budget = self.cache_bytes * GRAM_SHARE / self.kernel.dtype.itemsize
+        budget = self.cache_bytes * GRAM_SHARE / self.problem.kernel.dtype.itemsize
         return max(16, int(np.sqrt(budget)))
 
     def _choose(self, most: int) -> NDArray[np.int64]:
@@ -365,7 +352,8 @@ class _Run:
         counts = np.empty(self.problem.kernel.n, np.int64)
         self.blocks.dual_counts(counts)
         support = counts[self.active] > 0
-        fresh = _largest(key, np.flatnonzero((key > 0) & ~support), min(NEW_EXAMPLES, most // 2))
+        new = min(max(NEW_EXAMPLES, int(support.sum()) // 2), most // 2)
+        fresh = _largest(key, np.flatnonzero((key > 0) & ~support), new)
         members = _largest(key, np.flatnonzero(support), most - len(fresh))
         return np.concatenate([members, fresh])
 
@@ -451,9 +439,7 @@ class _Run:
             c=pb.c,
             y=pb.y,
             loss=pb.loss,
-            n_kernel_evaluations=self.n_evaluations
-            + self.cache.n_evaluations
-            + self.gram.n_evaluations,
+            n_kernel_evaluations=pb.kernel.n_evaluations,
         )
 
 

@@ -9,66 +9,59 @@ from polymargin.kernel_functions import TrainingKernel
 
 
 class RowCache:
-    """The rows used last, of the columns of one :class:`TrainingKernel`.
+    """Products with rows of the Gram matrix, some of which are kept.
+
+    A row keeps its place as long as its example is wanted. Working sets come back round after
+    round: if the last used replaced the first used, none would be there when it is needed again.
 
     Parameters
     ----------
     kernel : TrainingKernel
+    columns : int64 ndarray
+        The examples whose kernel values make up a row.
     budget : int
         Bytes the kept rows may take.
-
-    Attributes
-    ----------
-    n_evaluations : int
-        Kernel values computed so far.
     """
 
-    def __init__(self, kernel: TrainingKernel, budget: int) -> None:
+    def __init__(self, kernel: TrainingKernel, columns: NDArray[np.int64], budget: int) -> None:
         self._kernel = kernel
-        row_bytes = max(1, kernel.n_columns * kernel.dtype.itemsize)
+        self._columns = columns
+        row_bytes = max(1, len(columns) * kernel.dtype.itemsize)
         slots = int(min(kernel.n, budget // row_bytes))
-        self._rows = np.empty((slots, kernel.n_columns), kernel.dtype)
+        self._rows = np.empty((slots, len(columns)), kernel.dtype)
+        self._used = 0  # places ever filled
         self._slot = np.full(kernel.n, -1, np.int64)
         self._owner = np.full(slots, -1, np.int64)
-        self._used = np.zeros(slots, np.int64)
-        self._clock = 0
-        self._out = self._fresh = np.empty((0, kernel.n_columns), kernel.dtype)
-        self.n_evaluations = 0
 
-    def rows(self, chosen: NDArray[np.int64]) -> NDArray:
-        """The rows of the examples ``chosen``; the array is used again by the next call."""
-        self._clock += 1
-        slots = self._slot[chosen]
-        known = slots >= 0
-        if len(self._out) < len(chosen):  # fresh memory costs more than it seems
-            self._out = np.empty((len(chosen), self._kernel.n_columns), self._kernel.dtype)
-            self._fresh = np.empty_like(self._out)
-        out = self._out[: len(chosen)]
-        if not known.any():
-            self._kernel.block(chosen, out=out)
-            self.n_evaluations += out.size
-            self._keep(chosen, out)
-            return out
-        out[known] = self._rows[slots[known]]
-        self._used[slots[known]] = self._clock
-        if not known.all():
-            fresh = self._kernel.block(chosen[~known], out=self._fresh[: np.count_nonzero(~known)])
-            self.n_evaluations += fresh.size
-            out[~known] = fresh
-            self._keep(chosen[~known], fresh)
-        return out
+    def times(
+        self, rows: NDArray[np.int64], coef: NDArray, positions: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """``K[columns[positions], rows] coef``; these rows are the wanted ones now."""
+        self._admit(rows)
+        slots = self._slot[rows]
+        kept = slots >= 0
+        total = self._kernel.times(self._columns[positions], rows[~kept], coef[~kept])
+        if kept.any():
+            weights = np.zeros((self._used, coef.shape[1]), self._rows.dtype)
+            weights[slots[kept]] = coef[kept]
+            total += (self._rows[: self._used].T @ weights)[positions]
+        return total
 
-    def _keep(self, chosen: NDArray[np.int64], rows: NDArray) -> None:
-        """Put rows in the places that were not used for longest."""
-        free = np.flatnonzero(self._used < self._clock)
-        free = free[np.argsort(self._used[free], kind="stable")][: len(chosen)]
-        taken = chosen[: len(free)]
+    def _admit(self, rows: NDArray[np.int64]) -> None:
+        """Keep rows in places that are free or belong to examples that are not wanted."""
+        wanted = np.zeros(self._kernel.n, bool)
+        wanted[rows] = True
+        free = np.flatnonzero((self._owner < 0) | ~wanted[self._owner])
+        fresh = rows[self._slot[rows] < 0][: len(free)]
+        free = free[: len(fresh)]
+        if len(fresh) == 0:
+            return
         gone = self._owner[free]
         self._slot[gone[gone >= 0]] = -1
-        self._rows[free] = rows[: len(free)]
-        self._owner[free] = taken
-        self._slot[taken] = free
-        self._used[free] = self._clock
+        self._owner[free] = fresh
+        self._slot[fresh] = free
+        self._used = max(self._used, int(free[-1]) + 1)
+        self._kernel.block(fresh, self._columns, out=self._rows, places=free)
 
 
 class MemberGram:
@@ -84,7 +77,6 @@ class MemberGram:
         self._kernel = kernel
         self._room = np.zeros((0, 0), kernel.dtype)
         self.members = np.zeros(0, np.int64)
-        self.n_evaluations = 0
 
     @property
     def matrix(self) -> NDArray:
@@ -101,18 +93,17 @@ class MemberGram:
             self._grow(min(max(total, 2 * len(self._room)), max(most, total)))
         self.members = np.concatenate([self.members, fresh])
         if len(fresh):
-            values = self._kernel.with_columns(self.members).block(fresh)
-            self.n_evaluations += values.size
-            self._room[old:total, :total] = values
-            self._room[:old, old:total] = values[:, :old].T
+            self._kernel.block(fresh, self.members, out=self._room[old:total, :total])
+            self._room[:old, old:total] = self._room[old:total, :old].T
 
     def keep(self, wanted: NDArray[np.int64]) -> None:
         """Let the members go that are not among ``wanted``."""
         stay = np.flatnonzero(np.isin(self.members, wanted, assume_unique=True))
         if len(stay) == len(self.members):
             return
-        kept = self._room[stay].take(stay, axis=1)
-        self._room[: len(stay), : len(stay)] = kept
+        for first in range(0, len(stay), 64):  # a row moves up or stays, so this works in place
+            part = stay[first : first + 64]
+            self._room[first : first + len(part), : len(stay)] = self._room[part][:, stay]
         self.members = self.members[stay]
 
     def _grow(self, size: int) -> None:

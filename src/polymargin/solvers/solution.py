@@ -87,6 +87,9 @@ def feasible_start(c: NDArray[np.float64], start: DualSolution, squared_norm: fl
     if not used.any() or (c[used] == 0).any():
         return 0.0
     largest = float(np.min(c[used] / start.c[used]))
-    if squared_norm <= 0:
-        return largest
-    return min(largest, float(start.block.sum(dtype=np.float64)) / squared_norm)
+    return best_factor(largest, float(start.block.sum(dtype=np.float64)), squared_norm)
+
+
+def best_factor(largest: float, dual_sum: float, squared_norm: float) -> float:
+    """The factor up to `largest` that is best for a dual with this sum and ``||V||^2``."""
+    return largest if squared_norm <= 0 else min(largest, dual_sum / squared_norm)

@@ -20,7 +20,7 @@ _REBUILD_BYTES = 256 * 2**20
 WEIGHT_ARRAYS = 4  # W and what the outer loop keeps
 
 
-def _aligned_zeros(shape: tuple[int, int], dtype: Any) -> NDArray:
+def aligned_zeros(shape: tuple[int, int], dtype: Any) -> NDArray:
     """Zeros whose rows start at a cache line (when a row's size is a multiple of one)."""
     itemsize = np.dtype(dtype).itemsize
     room = np.zeros(shape[0] * shape[1] + 64 // itemsize, dtype)
@@ -80,7 +80,8 @@ class State:
         n, dtype = problem.n_examples, problem.X.dtype
         lanes = kernels.vector_bytes // dtype.itemsize
         self.ld = -(-problem.n_classes // lanes) * lanes
-        self.features = self._used_features()
+        self._c = np.array(problem.c, np.float64)  # the engine reads it: see set_cost
+        self.features, *self._csr = self._rows()
         self.W = self.new_weights()
         self.Y: NDArray | None = None
         self.kappa = 0.0
@@ -92,12 +93,37 @@ class State:
         """A zero array of the shape of W."""
         pb = self.problem
         rows = pb.n_weights if self.features is None else len(self.features) + pb.has_intercept
-        return _aligned_zeros((rows, self.ld), pb.X.dtype)
+        return aligned_zeros((rows, self.ld), pb.X.dtype)
+
+    def _rows(self) -> tuple[NDArray[np.int64] | None, NDArray, NDArray, int]:
+        """Features with a row in W, and CSR's index arrays and width as the engine reads them.
+
+        Made once for all problems that differ in costs only.
+        """
+        pb = self.problem
+        if not pb.is_sparse:
+            return None, np.empty(0), np.empty(0), pb.n_features
+        if "rows" not in pb.prepared:
+            pb.prepared["rows"] = self._csr_rows()
+        found: tuple[NDArray[np.int64] | None, NDArray, NDArray, int] = pb.prepared["rows"]
+        return found
+
+    def _csr_rows(self) -> tuple[NDArray[np.int64] | None, NDArray, NDArray, int]:
+        pb = self.problem
+        index_type = np.promote_types(pb.X.indices.dtype, pb.X.indptr.dtype)
+        indices = pb.X.indices.astype(index_type, copy=False)
+        indptr = pb.X.indptr.astype(index_type, copy=False)
+        features = self._used_features()
+        if features is None:
+            return None, indices, indptr, pb.n_features
+        position = np.zeros(pb.n_features, index_type)
+        position[features] = np.arange(len(features))
+        return features, position[indices], indptr, len(features)
 
     def _used_features(self) -> NDArray[np.int64] | None:
         """Features that occur, if leaving out the others saves more than new indices cost."""
         pb = self.problem
-        if not pb.is_sparse or pb.X.nnz == 0:
+        if pb.X.nnz == 0:
             return None
         if pb.X.indices.min() < 0 or pb.X.indices.max() >= pb.n_features:
             return None  # the engine says what is wrong
@@ -111,7 +137,7 @@ class State:
         """``coef`` (classes x all features) and ``intercept`` of an array of the shape of W."""
         pb = self.problem
         rows = len(weights) - pb.has_intercept
-        coef = np.ascontiguousarray(weights[:rows, : pb.n_classes].T)
+        coef = np.array(weights[:rows, : pb.n_classes].T, order="C")
         if self.features is not None:
             coef, used = np.zeros((pb.n_classes, pb.n_features), coef.dtype), coef
             coef[:, self.features] = used
@@ -127,23 +153,19 @@ class State:
             pb.loss.k,
             pb.n_classes,
             np.ascontiguousarray(pb.y, np.int32),
-            np.ascontiguousarray(pb.c, np.float64),
+            self._c,
             pb.squared_norms,
             self.threshold,
             self.gap,
         )
         if not pb.is_sparse:
             return kernels.dense_engine(np.ascontiguousarray(pb.X), *shared)
-        index_type = np.promote_types(pb.X.indices.dtype, pb.X.indptr.dtype)
-        indices = pb.X.indices.astype(index_type, copy=False)
-        indptr = pb.X.indptr.astype(index_type, copy=False)
-        n_features = pb.n_features
-        if self.features is not None:
-            n_features = len(self.features)
-            position = np.zeros(pb.n_features, index_type)
-            position[self.features] = np.arange(n_features)
-            indices = position[indices]
-        return kernels.csr_engine(pb.X.data, indices, indptr, n_features, *shared)
+        return kernels.csr_engine(pb.X.data, *self._csr, *shared)
+
+    def set_cost(self, problem: Problem) -> None:
+        """Go on with the same problem at other costs; the dual has to be made feasible for it."""
+        self.problem = problem
+        self._c[:] = problem.c
 
     @property
     def scale(self) -> float:
@@ -192,6 +214,12 @@ class State:
         """``sum_ij p_ij``."""
         return float(self._engine.dual_sum())
 
+    def dual_weights(self) -> NDArray:
+        """``V = sum_i x_i a_i^T``, from W."""
+        if self.Y is None:
+            return self.W
+        return (1.0 + self.kappa) * self.W - self.kappa * self.Y
+
     def rebuild(self) -> NDArray:
         """``V = sum_i x_i a_i^T`` from the dual, accumulated in double, in the dtype of X."""
         V = self.new_weights()
@@ -223,3 +251,17 @@ class State:
             p.indices.astype(np.int32, copy=False),
             p.data.astype(self.problem.X.dtype, copy=False),
         )
+
+    def stored_dual(self) -> dict[str, NDArray]:
+        """The dual as it is stored: entries in the order of the rows, listed zeros included."""
+        indptr = np.zeros(self.problem.n_examples + 1, np.int64)
+        self._engine.dual_counts(indptr[1:], True)
+        np.cumsum(indptr, out=indptr)
+        classes = np.empty(indptr[-1], np.int32)
+        values = np.empty(indptr[-1], self.problem.X.dtype)
+        self._engine.dual_export(classes, values, True)
+        return {"indptr": indptr, "classes": classes, "values": values}
+
+    def set_stored_dual(self, stored: dict[str, NDArray]) -> None:
+        """The inverse of `stored_dual`."""
+        self._engine.dual_import(stored["indptr"], stored["classes"], stored["values"])

@@ -1,0 +1,273 @@
+"""Tables from the results: seconds to each target, polymargin beside LIBLINEAR and the best peer.
+
+Nothing is measured here. A time is the fastest run of a solver that got there: CPU seconds, for
+variants with several threads wall-clock seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from benchmarks.solvers_bench.objective import OBJECTIVES, TARGETS
+
+Series = dict[str, Any]
+Problem = tuple[str, float, str]
+OURS = "polymargin [float64, 1 thread]"
+OURS_SINGLE = "polymargin [float32, 1 thread]"
+BASELINE = {"crammer_singer": "LIBLINEAR -s 4", "one_vs_rest": "LIBLINEAR -s 3"}
+
+
+def page(content: dict[str, Any]) -> str:
+    """Write all tables of a result file as Markdown."""
+    return "\n".join([absences(content), ratios(content), details(content), accuracies(content)])
+
+
+def compact(results: dict[str, Any]) -> dict[str, Any]:
+    """Round the figures, and of the histories keep the number of certificates."""
+
+    def shorten(cell: dict[str, Any]) -> dict[str, Any]:
+        kept = {
+            name: float(f"{value:.6g}") if isinstance(value, float) else value
+            for name, value in cell.items()
+            if name != "history"
+        }
+        if "history" in cell:
+            kept["certificates"] = len(cell["history"]["gap"])
+        return kept
+
+    series = [one | {"cells": [shorten(c) for c in one["cells"]]} for one in results["series"]]
+    return results | {"series": series}
+
+
+def seconds(series: Series, cell: dict[str, Any]) -> float:
+    """The time of a run: CPU, or wall clock with several threads."""
+    return float(cell["wall" if series["threads"] > 1 else "cpu"])
+
+
+def seconds_to(series: Series, target: float) -> float | None:
+    """The time of the fastest run within `target` of the optimum, None where none got there."""
+    there = [
+        seconds(series, cell)
+        for cell in series["cells"]
+        if cell.get("suboptimality") is not None and cell["suboptimality"] <= target
+    ]
+    return min(there, default=None)
+
+
+def by_problem(content: dict[str, Any]) -> dict[Problem, list[Series]]:
+    """Group the series; data sets and C in the order of the run."""
+    groups: dict[Problem, list[Series]] = {}
+    for series in content["series"]:
+        key = (series["data"], series["C"], series["objective"])
+        groups.setdefault(key, []).append(series)
+    return groups
+
+
+def find(group: Sequence[Series], solver: str) -> Series | None:
+    """The series of one solver."""
+    return next((series for series in group if series["solver"] == solver), None)
+
+
+def absences(content: dict[str, Any]) -> str:
+    """Name what could not be run, and why."""
+    lines = [
+        f"- absent: {name}: {reason}"
+        for kind in ("absent", "absent_data")
+        for name, reason in content[kind].items()
+    ]
+    return "\n".join([*lines, ""]) if lines else ""
+
+
+def best_peer(group: Sequence[Series], target: float) -> tuple[str, float] | None:
+    """The fastest solver that is not ours."""
+    times = [
+        (time, series["solver"])
+        for series in group
+        if not series["ours"] and (time := seconds_to(series, target)) is not None
+    ]
+    return (min(times)[1], min(times)[0]) if times else None
+
+
+def ratios(content: dict[str, Any], target: float = 1e-3) -> str:
+    """Compare polymargin with the best peer, a row per problem; where it is not first, say why."""
+    lines: list[str] = []
+    for objective in BASELINE:
+        groups = {key: group for key, group in by_problem(content).items() if key[2] == objective}
+        peers = sorted({s["solver"] for g in groups.values() for s in g if not s["ours"]})
+        if not groups or not peers:
+            continue
+        lines += [f"**{OBJECTIVES[objective].text}**, seconds to {target:g} of the optimum", ""]
+        header = ["data", "C", "polymargin", "float32", *peers, "best peer / polymargin"]
+        rows = [ratio_row(key, group, peers, target) for key, group in groups.items()]
+        lines += table(header, rows)
+        notes = [text for key, g in groups.items() if (text := explanation(key, g, target))]
+        lines += ["", verdict(groups, target), "", *notes, ""]
+    return "\n".join(lines)
+
+
+def ratio_row(
+    key: Problem, group: Sequence[Series], peers: Sequence[str], target: float
+) -> list[str]:
+    """One row of `ratios`."""
+    ours = find(group, OURS)
+    mine = seconds_to(ours, target) if ours else None
+    best = best_peer(group, target)
+    cells = [outcome(find(group, name), target) for name in (OURS, OURS_SINGLE, *peers)]
+    if mine is None:
+        last = ""
+    elif best is None:
+        last = "no peer got there"
+    else:
+        last = f"{best[1] / max(mine, 1e-9):.1f}x" + ("" if best[1] >= mine else " (not first)")
+    return [key[0], f"{key[1]:g}", *cells, last]
+
+
+def verdict(groups: dict[Problem, list[Series]], target: float) -> str:
+    """Count in how many problems polymargin is first."""
+    judged = first = 0
+    for group in groups.values():
+        ours, best = find(group, OURS), best_peer(group, target)
+        mine = seconds_to(ours, target) if ours else None
+        if mine is not None:
+            judged += 1
+            first += best is None or mine <= best[1]
+    return f"polymargin (float64, one thread) is first in {first} of {judged} problems."
+
+
+def explanation(key: Problem, group: Sequence[Series], target: float) -> str:
+    """Say, from the measured runs, why polymargin is not first; empty where it is."""
+    ours, best = find(group, OURS), best_peer(group, target)
+    mine = seconds_to(ours, target) if ours else None
+    if ours is None or mine is None or best is None or best[1] >= mine:
+        return ""
+    cell = next(c for c in ours["cells"] if c.get("cpu") == mine)
+    text = (
+        f"- {key[0]} C={key[1]:g}: {best[0]} needs {_time(best[1])} s, polymargin {_time(mine)} s "
+        f"in {cell['passes']} passes at {ours['setting']}={cell['setting']:g}, "
+        f"{cell['certificates']} certificates included."
+    )
+    earlier = [c for c in ours["cells"] if "cpu" in c and c["setting"] > cell["setting"]]
+    if earlier and earlier[-1]["suboptimality"] is not None:
+        previous = earlier[-1]
+        text += (
+            f" The next looser setting ended {previous['suboptimality']:.1e} above after "
+            f"{_time(previous['cpu'])} s."
+        )
+    single = find(group, OURS_SINGLE)
+    other = seconds_to(single, target) if single else None
+    if other is not None and other <= best[1]:
+        text += f" In float32 it is first ({_time(other)} s)."
+    if mine - best[1] < 0.05:
+        text += " The difference is under 50 ms, where the costs of a call count."
+    return text
+
+
+def details(content: dict[str, Any]) -> str:
+    """Seconds to both targets, ratio to LIBLINEAR, accuracy and memory, a row per solver."""
+    lines: list[str] = []
+    for key, group in by_problem(content).items():
+        if not OBJECTIVES[key[2]].has_primal:
+            continue
+        gap = group[0]["reference_gap"]
+        lines += [f"**{key[0]}, C = {key[1]:g}, {key[2]}** (optimum known to {gap:.0e})", ""]
+        header = ["solver", *(f"s to {t:g}" for t in TARGETS), "LIBLINEAR / solver"]
+        header += ["certified gap", "test accuracy %", "memory MB"]
+        lines += [*table(header, [detail_row(series, group, key) for series in group]), ""]
+    return "\n".join(lines)
+
+
+def detail_row(series: Series, group: Sequence[Series], key: Problem) -> list[str]:
+    """One row of `details`."""
+    peer = find(group, BASELINE.get(key[2], ""))
+    theirs = seconds_to(peer, min(TARGETS)) if peer else None
+    mine = seconds_to(series, min(TARGETS))
+    last = last_run(series)
+    gap = last.get("gap")
+    return [
+        series["solver"],
+        *(outcome(series, target) for target in TARGETS),
+        f"{theirs / mine:.2f}" if theirs is not None and mine is not None else "",
+        "" if gap is None else f"{gap:.1e}",
+        _percent(last),
+        _memory(last),
+    ]
+
+
+def accuracies(content: dict[str, Any]) -> str:
+    """Solvers of other objectives: time and accuracy at every setting."""
+    lines: list[str] = []
+    for key, group in by_problem(content).items():
+        if OBJECTIVES[key[2]].has_primal:
+            continue
+        lines += [f"**{key[0]}, C = {key[1]:g}, {OBJECTIVES[key[2]].text}**", ""]
+        rows = []
+        for series in group:
+            for cell in series["cells"]:
+                time = _time(seconds(series, cell)) if "cpu" in cell else cell["status"]
+                note = "" if cell["status"] == "ok" else cell["status"]
+                setting = f"{series['setting']}={cell['setting']:g}"
+                rows.append([series["solver"], setting, time, _percent(cell), _memory(cell), note])
+        header = ["solver", "setting", "seconds", "test accuracy %", "memory MB", ""]
+        lines += [*table(header, rows), ""]
+    return "\n".join(lines)
+
+
+def outcome(series: Series | None, target: float) -> str:
+    """The seconds to a target, or in words why there are none."""
+    if series is None:
+        return "not run"
+    found = seconds_to(series, target)
+    if found is not None:
+        return _time(found)
+    last = series["cells"][-1] if series["cells"] else {}
+    if series["state"] == "timeout":
+        return f"over {last['limit']:g} s"
+    if series["state"] == "error":
+        return "error: " + last["error"].replace("|", "/")
+    closest = [c["suboptimality"] for c in series["cells"] if c.get("suboptimality") is not None]
+    reason = "over budget" if series["state"] == "over budget" else "not reached"
+    return f"{reason} ({min(closest):.0e})" if closest else reason
+
+
+def last_run(series: Series) -> dict[str, Any]:
+    """The tightest run that ended by itself; empty where none did."""
+    ended = [cell for cell in series["cells"] if "cpu" in cell]
+    return ended[-1] if ended else {}
+
+
+def table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], *, of_text: bool = False
+) -> list[str]:
+    """Lines of a Markdown table; all but the first column aligned right, unless it is of text."""
+    rule = "|---" if of_text else "|--:"
+    lines = ["| " + " | ".join(header) + " |", "|---" + rule * (len(header) - 1) + "|"]
+    return lines + ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def coverage(content: dict[str, Any]) -> Iterator[str]:
+    """Say how much of the plan was run, and what was not, by objective."""
+    done = {f"{data} C={C:g} {objective}" for data, C, objective in by_problem(content)}
+    left = [problem for problem in content["planned"] if problem not in done]
+    planned = len(content["planned"])
+    yield f"{planned - len(left)} of {planned} problems were run."
+    missing: dict[str, dict[str, list[str]]] = {}
+    for problem in left:
+        data, C, objective = problem.split(" ")
+        missing.setdefault(objective, {}).setdefault(data, []).append(C.removeprefix("C="))
+    for objective, by_data in missing.items():
+        texts = [f"{data} (C = {', '.join(values)})" for data, values in by_data.items()]
+        yield f"- {objective}, not run: {', '.join(texts)}."
+
+
+def _time(value: float) -> str:
+    return f"{value:.3g}"
+
+
+def _percent(cell: dict[str, Any]) -> str:
+    return f"{100 * cell['accuracy']:.2f}" if "accuracy" in cell else ""
+
+
+def _memory(cell: dict[str, Any]) -> str:
+    value = cell.get("memory_mb")
+    return "" if value is None else f"{value:.0f}"

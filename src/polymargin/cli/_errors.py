@@ -1,0 +1,80 @@
+"""Exit codes, and errors that carry one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from pathlib import Path
+
+import click
+
+
+class Exit(IntEnum):
+    """What the exit status of the command says; documented in docs/command_line.md."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2  # click's own
+    DATA = 3
+    NOT_CONVERGED = 4
+    OUTPUT = 5
+    INTERRUPTED = 130
+
+
+class CommandError(click.ClickException):
+    """An error that is the user's to solve: a message and an exit code, no traceback."""
+
+    def __init__(self, message: str, code: Exit = Exit.DATA) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Turn what can go wrong with an input file into a clear message."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise CommandError(f"{path}: there is no such file") from error
+    except IsADirectoryError as error:
+        raise CommandError(
+            f"{path} is a directory that `polymargin convert` did not make"
+        ) from error
+    except PermissionError as error:
+        raise CommandError(f"{path}: no permission to read it") from error
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror or error}") from error
+    except (ValueError, EOFError) as error:  # DataFileError and ModelFileError say where
+        message = str(error)
+        raise CommandError(message if path in message else f"{path}: {message}") from error
+
+
+def check_output(path: str | None, inputs: tuple[str | None, ...] = ()) -> None:
+    """Refuse now what could not be written in an hour.
+
+    Parameters
+    ----------
+    path : str or None
+        A file that is going to be written.
+    inputs : tuple of str or None
+        Files that must not be overwritten.
+    """
+    if path is None or path == "-":
+        return
+    target = Path(path)
+    folder = target.parent
+    if not folder.is_dir():
+        raise CommandError(f"{path}: the directory {folder} does not exist", Exit.OUTPUT)
+    if target.is_dir():
+        raise CommandError(f"{path} is a directory; give the name of a file", Exit.OUTPUT)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise CommandError(f"{path}: no permission to write into {folder}", Exit.OUTPUT)
+    for source in inputs:
+        if source not in (None, "-") and target.exists() and _same(target, source):
+            raise CommandError(f"{path} is an input, too: give another name", Exit.USAGE)
+
+
+def _same(target: Path, source: str | None) -> bool:
+    return source is not None and os.path.exists(source) and os.path.samefile(target, source)

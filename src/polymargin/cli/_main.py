@@ -1,0 +1,103 @@
+"""The command with its subcommands, and what every way to fail looks like from outside."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from polymargin import __version__
+from polymargin.cli._command import Group
+from polymargin.cli._errors import CommandError, Exit
+from polymargin.cli._output import Output, colours, to_json
+from polymargin.cli.convert import convert
+from polymargin.cli.demo import demo
+from polymargin.cli.evaluate import evaluate
+from polymargin.cli.export import export
+from polymargin.cli.inspect import inspect
+from polymargin.cli.predict import predict
+from polymargin.cli.train import train
+
+DEBUG = "POLYMARGIN_DEBUG"
+
+
+@click.group(cls=Group, no_args_is_help=True)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+def app() -> None:
+    """Train multiclass support vector machines to a certified optimum, and use them.
+
+    `polymargin COMMAND --help` shows the options of a command and an example.
+    """
+
+
+for command in (train, predict, evaluate, inspect, convert, export, demo):
+    app.add_command(command)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments; those of the process when not given.
+
+    Returns
+    -------
+    int
+        The exit status, one of `Exit`.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        # names of a table's columns have been matched, and arrays have none
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        return _run(arguments)
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        status = app.main(arguments, prog_name="polymargin", standalone_mode=False)
+        sys.stdout.flush()
+        return int(status or Exit.OK)
+    except click.UsageError as error:
+        context = error.ctx
+        hint = f" (see {context.command_path} --help)" if context is not None else ""
+        return _fail(error.format_message() + hint, Exit.USAGE, arguments)
+    except CommandError as error:
+        return _fail(error.format_message(), error.code, arguments)
+    except click.ClickException as error:
+        return _fail(error.format_message(), error.exit_code, arguments)
+    except (KeyboardInterrupt, click.Abort):
+        return _fail("interrupted", Exit.INTERRUPTED, arguments)
+    except BrokenPipeError:  # the reader of the output went away, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.OK
+    except MemoryError as error:
+        return _fail(f"not enough memory ({error})", Exit.FAILED, arguments)
+    except ImportError as error:  # an extra that is not installed: the message names it
+        return _fail(str(error), Exit.FAILED, arguments)
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            traceback.print_exc()
+        text = f"{type(error).__name__}: {error} ({DEBUG}=1 shows where)"
+        return _fail(text, Exit.FAILED, arguments)
+
+
+def _show_warning(message: Warning | str, *where: Any, **how: Any) -> None:
+    """A warning of a library as one line, without the place in its code."""
+    Output().warn(str(message))
+
+
+def _fail(message: str, code: int, arguments: list[str]) -> int:
+    if "--json" in arguments:
+        click.echo(to_json({"error": message, "exit_code": int(code)}), err=True)
+    else:
+        styled = f"{click.style('error:', fg='red', bold=True)} {message}"
+        click.echo(styled, err=True, color=colours(sys.stderr))
+    return int(code)

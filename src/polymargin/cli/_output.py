@@ -1,0 +1,130 @@
+"""What the commands print: results to stdout, everything else to stderr.
+
+On a terminal it is coloured; into a pipe or with ``NO_COLOR`` it is plain text. With ``--json`` the
+result is one JSON object on stdout.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+import click
+import numpy as np
+
+
+def colours(stream: TextIO) -> bool:
+    """Whether to colour what goes to a stream."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()
+
+
+@dataclass(frozen=True)
+class Output:
+    """Where and how a command prints.
+
+    Parameters
+    ----------
+    quiet : bool
+        Print results and warnings, no notes and no progress.
+    as_json : bool
+        Print the result as JSON; notes are left out too.
+    """
+
+    quiet: bool = False
+    as_json: bool = False
+
+    @property
+    def chatty(self) -> bool:
+        """Whether notes and progress are wanted."""
+        return not self.quiet and not self.as_json
+
+    def note(self, text: str) -> None:
+        """Say what is going on."""
+        if self.chatty:
+            _echo(text, sys.stderr, dim=True)
+
+    def warn(self, text: str) -> None:
+        """Say what the user should know, even if quiet."""
+        _echo(f"warning: {text}", sys.stderr, fg="yellow")
+
+    def success(self, text: str) -> None:
+        """Say that something has been written."""
+        if self.chatty:
+            _echo(text, sys.stderr, fg="green")
+
+    def result(self, value: dict[str, Any], lines: Iterable[str]) -> None:
+        """Print the result: the value as JSON, or lines for people."""
+        if self.as_json:
+            click.echo(to_json(value))
+        else:
+            for line in lines:
+                click.echo(line, color=colours(sys.stdout))
+
+
+def _echo(text: str, stream: TextIO, **style: Any) -> None:
+    styled = click.style(text, **style)
+    click.echo(styled, file=stream, color=colours(stream))
+
+
+def bold(text: str) -> str:
+    """Emphasised, where colours are on."""
+    return click.style(text, bold=True)
+
+
+def to_json(value: Any) -> str:
+    """One line of JSON; NaN and infinities become null, NumPy's numbers plain ones."""
+    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Aligned lines; a column whose header begins with # is set to the right."""
+    right = [name.startswith("#") for name in header]
+    cells = [[name.removeprefix("#") for name in header], *rows]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(row, widths, right, strict=True)
+        ).rstrip()
+        for row in cells
+    ]
+    return [bold(lines[0]), *lines[1:]]
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """Lines ``name  value`` with the values under each other."""
+    pairs = list(pairs)
+    width = max((len(name) for name, _ in pairs), default=0)
+    return [f"{name.ljust(width)}  {value}" for name, value in pairs]
+
+
+def shorten(text: str, longest: int = 48) -> str:
+    """A label for a table: long ones are cut, control characters shown as such."""
+    printable = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return printable if len(printable) <= longest else printable[: longest - 1] + "…"
+
+
+def percent(value: float) -> str:
+    """A fraction as percentage with two decimals."""
+    return f"{100 * value:.2f} %"

@@ -1,0 +1,149 @@
+"""How the objective and its lower bound met."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from polymargin.displays._axes import final_estimator, new_axes
+
+X_AXES = {"time": "seconds", "pass": "passes"}
+
+
+class ConvergenceDisplay:
+    """Objective and duality gap in the course of a training.
+
+    Use :meth:`from_estimator`. The arguments are stored as attributes.
+
+    Parameters
+    ----------
+    history : dict of ndarray
+        ``history_`` of an estimator: "pass", "time", "primal", "dual" and "gap", one entry per
+        certificate.
+    tol : float, default=None
+        The relative gap that training was to reach.
+    estimator_name : str, default=None
+        Goes into the legend.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        The axes, after :meth:`plot`.
+    figure_ : matplotlib Figure
+        The figure of the axes.
+    lines_ : list of matplotlib Line2D
+        The curves.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import ConvergenceDisplay, LinearMulticlassSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = LinearMulticlassSVC(tol=1e-6, random_state=0).fit(X, y)
+    >>> display = ConvergenceDisplay.from_estimator(clf)
+    >>> _ = display.ax_.set_title("iris")
+    """
+
+    def __init__(
+        self,
+        *,
+        history: dict[str, NDArray],
+        tol: float | None = None,
+        estimator_name: str | None = None,
+    ) -> None:
+        self.history = history
+        self.tol = tol
+        self.estimator_name = estimator_name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        kind: Literal["gap", "objective"] = "gap",
+        x: Literal["time", "pass"] = "time",
+        name: str | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> ConvergenceDisplay:
+        """Plot the training of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : LinearMulticlassSVC or KernelMulticlassSVC
+            Fitted; or a pipeline that ends in one.
+        kind : {"gap", "objective"}, default="gap"
+            The relative duality gap, or the objective and its lower bound.
+        x : {"time", "pass"}, default="time"
+            What runs to the right.
+        name : str, default=None
+            Name in the legend; by default that of the class.
+        ax : matplotlib Axes, default=None
+            Where to plot; by default a new figure.
+        **kwargs : dict
+            For matplotlib's ``plot``.
+
+        Returns
+        -------
+        ConvergenceDisplay
+            The display, plotted.
+        """
+        fitted = final_estimator(estimator)
+        check_is_fitted(fitted)
+        history = getattr(fitted, "history_", None)
+        if history is None:
+            raise ValueError(
+                f"{type(fitted).__name__} has no history_: only LinearMulticlassSVC and "
+                "KernelMulticlassSVC record one."
+            )
+        name = type(fitted).__name__ if name is None else name
+        display = cls(history=history, tol=getattr(fitted, "tol", None), estimator_name=name)
+        return display.plot(kind=kind, x=x, ax=ax, **kwargs)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        kind: Literal["gap", "objective"] = "gap",
+        x: Literal["time", "pass"] = "time",
+        name: str | None = None,
+        **kwargs: Any,
+    ) -> ConvergenceDisplay:
+        """Plot, with the arguments of :meth:`from_estimator`."""
+        if kind not in ("gap", "objective"):
+            raise ValueError(f'kind must be "gap" or "objective", got {kind!r}.')
+        if x not in X_AXES:
+            raise ValueError(f'x must be "time" or "pass", got {x!r}.')
+        if len(self.history["gap"]) == 0:
+            raise ValueError("There is no certificate to plot: the model was fitted without any.")
+        self.ax_ = new_axes(type(self).__name__, ax)
+        self.figure_ = self.ax_.figure
+        name = self.estimator_name if name is None else name
+        drawn = self._plot_gap if kind == "gap" else self._plot_objective
+        self.lines_ = drawn(x, name, kwargs)
+        self.ax_.set(xlabel=X_AXES[x])
+        self.ax_.legend()
+        return self
+
+    def _plot_gap(self, x: str, name: str | None, kwargs: dict[str, Any]) -> list[Any]:
+        gap = np.asarray(self.history["gap"], float)
+        positive = np.where(gap > 0, gap, np.nan)  # a closed gap has no place on a log scale
+        options = {"marker": "o", "label": name, **kwargs}
+        lines = self.ax_.plot(self.history[x], positive, **options)
+        if self.tol:
+            grey = {"color": "0.5", "linestyle": "--", "linewidth": 1}
+            lines.append(self.ax_.axhline(self.tol, label=f"tol = {self.tol:g}", **grey))
+        self.ax_.set(yscale="log", ylabel="relative duality gap (certified)")
+        return lines
+
+    def _plot_objective(self, x: str, name: str | None, kwargs: dict[str, Any]) -> list[Any]:
+        prefix = f"{name}: " if name else ""
+        lines = []
+        for key, what in (("primal", "objective"), ("dual", "lower bound")):
+            options = {"marker": "o", "label": f"{prefix}{what}", **kwargs}
+            lines += self.ax_.plot(self.history[x], self.history[key], **options)
+        self.ax_.set(ylabel="objective")
+        return lines

@@ -1,0 +1,145 @@
+"""The folds of a linear problem: one X for all, the examples a fold holds out cost nothing."""
+
+from __future__ import annotations
+
+import copy
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import _check_method_params
+
+from polymargin.estimators._progress import StopRequested
+from polymargin.estimators._search import FoldStep
+from polymargin.estimators._target import encode_target
+from polymargin.estimators.linear import LinearMulticlassSVC, check_overflow
+from polymargin.problem import Problem
+from polymargin.solvers import DualSolver
+
+
+class LinearFolds:
+    """Trains and scores every fold along a grid of C.
+
+    Parameters
+    ----------
+    model : LinearMulticlassSVC
+        With the settings of all models, `classes_` and `n_features_in_`.
+    problem : Problem
+        All examples, with C = 1.
+    y : ndarray of shape (n,)
+        Labels.
+    weight : float64 ndarray of shape (n,)
+        Weights of the examples.
+    splits : sequence of (train, test)
+        Rows of every fold.
+    Cs : float64 ndarray
+        Values of C, ascending.
+    scorer : callable
+    score_params : dict
+        What else the scorer gets, for all examples.
+    """
+
+    def __init__(
+        self,
+        model: LinearMulticlassSVC,
+        problem: Problem,
+        y: NDArray,
+        weight: NDArray[np.float64],
+        splits: Sequence[tuple[Any, Any]],
+        Cs: NDArray[np.float64],
+        scorer: Callable[..., float],
+        score_params: dict[str, Any],
+    ) -> None:
+        self.Cs = Cs
+        self._model = model
+        self._problem = problem
+        self._y = y
+        self._scorer = scorer
+        self._score_params = score_params
+        everyone = np.arange(problem.n_examples)
+        self._held_out = [everyone[test] for _, test in splits]
+        self._costs = [
+            self._cost(fold, everyone[train], weight) for fold, (train, _) in enumerate(splits)
+        ]
+        self._seeds = check_random_state(model.random_state).randint(
+            np.iinfo(np.int32).max, size=len(splits)
+        )
+        self._stopped = threading.Event()
+
+    def __len__(self) -> int:
+        return len(self._costs)
+
+    def stop(self) -> None:
+        """Make every fold end at its next pass."""
+        self._stopped.set()
+
+    def path(self, fold: int) -> Iterator[FoldStep]:
+        """Train and score one fold, once per C."""
+        problem = self._problem.with_cost(self._costs[fold])
+        held_out = self._held_out[fold]
+        X, y = _safe_indexing(self._problem.X, held_out), self._y[held_out]
+        params = _check_method_params(self._problem.X, self._score_params, indices=held_out)
+        solver = DualSolver() if self._model.solver is None else self._model.solver
+        solutions = solver.solve_path(
+            problem,
+            self.Cs,
+            tol=self._model.tol,
+            max_iter=self._model.max_iter,
+            random_state=self._seeds[fold],
+            progress=self._look,
+        )
+        for C, solution in zip(self.Cs, solutions, strict=True):
+            if solution.status == "interrupted":
+                raise KeyboardInterrupt
+            check_overflow(solution)
+            fitted = copy.copy(self._model).set_params(C=C, store_dual=False)
+            fitted._set_fitted_attributes(problem, solution)
+            score = float(self._scorer(fitted, X, y, **params))
+            if not np.isfinite(score):
+                raise ValueError(f"scoring gave {score} for C={C:g} in fold {fold + 1}.")
+            yield FoldStep(score, solution.gap, solution.n_iter, solution.status)
+
+    def _look(self, record: dict[str, Any]) -> None:
+        if self._stopped.is_set():
+            raise StopRequested
+
+    def _cost(
+        self, fold: int, train: NDArray[np.int64], weight: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Costs of a fold at C = 1: a row weighs as often as it occurs in the training part."""
+        n = self._problem.n_examples
+        if len(train) == 0 or len(self._held_out[fold]) == 0:
+            part = "train on" if len(train) == 0 else "score"
+            raise ValueError(f"Fold {fold + 1} has no examples to {part}.")
+        counts = np.bincount(train, minlength=n)
+        classes = self._model.classes_
+        present = np.isin(classes, self._y[(counts > 0) & (weight > 0)])
+        if not present.all():
+            raise ValueError(
+                f"Fold {fold + 1} has no example of the class(es) {classes[~present].tolist()} to "
+                "train on: every class must occur in the training part of every fold. Use fewer "
+                "folds or stratified ones, or leave rare classes out."
+            )
+        return encode_target(
+            self._y, C=1.0, sample_weight=weight * counts, class_weight=self._model.class_weight
+        ).c
+
+    def warn_unless_converged(self, steps: list[list[FoldStep]], name: str) -> None:
+        """Say how many of the folds' models stopped early."""
+        open_ends = [step for found in steps for step in found if step.status != "converged"]
+        if not open_ends or open_ends[0].status == "uncertified":
+            return
+        worst = max(step.gap for step in open_ends)
+        warnings.warn(
+            f"{name}: {len(open_ends)} of {sum(map(len, steps))} models of the folds stopped before"
+            f" their tolerance of {self._model.tol:g}, the worst at a relative duality gap of "
+            f"{worst:.2g}. Their scores may be off. Increase max_iter or tol, scale the features, "
+            "or leave out the largest values of C.",
+            ConvergenceWarning,
+            stacklevel=4,  # the caller of fit, which scikit-learn wraps
+        )

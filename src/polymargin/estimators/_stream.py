@@ -1,0 +1,316 @@
+"""``partial_fit``: labels, weights and late classes of a stream, around a `StreamModel`.
+
+The columns of the model are in the order in which the classes appeared; what the estimator shows is
+sorted by label. Coefficients are made when somebody asks for them, so that a batch of one example
+does not cost a copy of the weights.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from polymargin.estimators._labels import StreamLabels
+from polymargin.estimators._sparse import canonical_csr, check_sparse_structure
+from polymargin.losses import get_loss
+from polymargin.solvers.stream import StreamModel, StreamSolver
+
+Rows = tuple[Any, NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]
+
+PLAIN = (np.ndarray, sparse.csr_array, sparse.csr_matrix)
+OF_A_FIT = ("objective_", "dual_objective_", "dual_gap_", "history_", "dual_coef_")
+
+
+@dataclass
+class Stream:
+    """What an estimator keeps between two calls of `partial_fit`.
+
+    Attributes
+    ----------
+    model : StreamModel
+    labels : StreamLabels
+        Label ``j`` has the column ``j + reserved`` of the model.
+    reserved : int
+        1 where column 0 is that of a class that never appears: with one-vs-rest such a class
+        learns too, and a class that appears later begins as a copy of it. Else 0.
+    closed : bool
+        Whether the classes were announced, so that no other may appear.
+    fixed : tuple
+        The parameters that must not change along a stream.
+    """
+
+    model: StreamModel
+    labels: StreamLabels
+    reserved: int
+    closed: bool
+    fixed: tuple[Any, ...]
+    _shown: tuple[NDArray, NDArray] | None = None
+
+    def add_column(self) -> None:
+        """A column for a class that appears now."""
+        self.model.add_class(0 if self.reserved else None)
+
+    def columns(self) -> NDArray[np.intp]:
+        """The columns in the order of the sorted labels."""
+        return self.labels.sorted_codes() + self.reserved
+
+    def fold(self, by_class: NDArray) -> NDArray:
+        """Sorted columns per class; for two classes one that is positive for the second."""
+        if by_class.shape[1] != 2:
+            return by_class
+        if self.model.loss.name == "one_vs_rest":
+            return by_class[:, 1:]
+        return by_class[:, 1:] - by_class[:, :1]
+
+    def shown(self) -> tuple[NDArray, NDArray]:
+        """``coef_`` and ``intercept_``."""
+        if self._shown is None:
+            W = self.fold(self.model.weights()[:, self.columns()])
+            d = self.model.n_features
+            intercept = np.zeros(W.shape[1], W.dtype)
+            if self.model.intercept_scaling:
+                intercept = W[d] * W.dtype.type(self.model.intercept_scaling)
+            self._shown = np.ascontiguousarray(W[:d].T), intercept
+        return self._shown
+
+    def scores(self, X: Any) -> NDArray:
+        """The decision function."""
+        scores = self.fold(self.model.scores(X)[:, self.columns()])
+        return scores.ravel() if len(self.labels.by_code) == 2 else scores
+
+
+class PartialFitMixin:
+    """`partial_fit` for a linear classifier."""
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+        """Learn from more examples, one exact step each, in the order given.
+
+        Nothing of the examples is kept (but for a reservoir, see `StreamSolver`). The same
+        sequence of examples gives the same model, whatever the batches it comes in.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data. The first batch fixes the number of features and the dtype of the weights.
+        y : array-like of shape (n_samples,)
+            Labels. Without `classes`, new ones may appear at any time: such a class begins with
+            zero weights; with "one_vs_rest", with those of a class that has been a negative in
+            all examples so far.
+        classes : array-like, default=None
+            All labels of the stream, in the first call or later; no other may then follow. Later
+            calls may repeat it.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the examples, not negative; an example of weight zero counts as absent.
+
+        Returns
+        -------
+        LinearMulticlassSVC
+            The estimator. After `fit`, the stream goes on from its coefficients. `C` and
+            `class_weight` may change between calls; the loss, the intercept and `stream` may not.
+        """
+        before = dict(vars(self))
+        try:
+            batch = self._prepare_batch(X, y, classes, sample_weight)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        self._learn_batch(*batch)
+        return self
+
+    def _prepare_batch(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any
+    ) -> tuple[Stream, StreamLabels, bool, list[int], Rows]:
+        """Everything that can be wrong with the input is found here; the stream does not change."""
+        goes_on = "classes_" in vars(self)
+        if not (goes_on and self._is_plain(X, y)):
+            X, y = self._validate_training_data(
+                X, y, reset=not goes_on, check_labels=_check_label_type
+            )
+        elif sparse.issparse(X):
+            X = canonical_csr(X)
+        stream: Stream | None = vars(self).get("_stream")
+        if stream is None:
+            stream = self._new_stream(X, goes_on, closed=classes is not None)
+        elif stream.fixed != self._fixed_parameters():
+            raise ValueError(
+                "loss, top_k, fit_intercept, intercept_scaling and stream must not change along a "
+                "stream: set them back, or begin another one with a clone of the estimator."
+            )
+        X = X.astype(stream.model.dtype, copy=False)
+        squared_norms = stream.model.squared_norms(X)
+        if not (squared_norms < np.finfo(stream.model.dtype).max).all():
+            raise ValueError("X has values whose squares overflow: scale the features.")
+        c = _costs(X, y, self.C, self.class_weight, sample_weight)
+        labels, cuts = _merge_labels(stream, y, c, classes)
+        codes = np.zeros(len(y), np.int32)
+        codes[c > 0] = labels.encode(y[c > 0]) + stream.reserved
+        closes = stream.closed or classes is not None
+        return stream, labels, closes, cuts, (X, codes, c, squared_norms)
+
+    def _is_plain(self, X: Any, y: Any) -> bool:
+        """Whether a later batch is arrays in the form the kernels want, with nothing wrong.
+
+        This is what `validate_data` would find, in a tenth of its time: small batches are common.
+        """
+        if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind not in "biuU":
+            return False
+        if type(X) not in PLAIN or X.ndim != 2 or X.dtype not in (np.float32, np.float64):
+            return False
+        if X.shape != (len(y), self.n_features_in_) or len(y) == 0:
+            return False
+        if "feature_names_in_" in vars(self) or not (sparse.issparse(X) or X.flags.c_contiguous):
+            return False
+        check_sparse_structure(X)
+        return bool(np.isfinite(X.data if sparse.issparse(X) else X).all())
+
+    def _learn_batch(
+        self,
+        stream: Stream,
+        labels: StreamLabels,
+        closes: bool,
+        cuts: list[int],
+        rows: Rows,
+    ) -> None:
+        """Learn the parts of a batch between the first appearances of new classes."""
+        stream.closed, stream.labels, stream._shown = closes, labels, None
+        try:
+            while stream.model.n_columns < len(labels.by_code) - len(cuts) + stream.reserved:
+                stream.add_column()  # announced
+            for part, (first, last) in enumerate(pairwise([0, *cuts, len(rows[1])])):
+                if part > 0:
+                    stream.add_column()
+                stream.model.learn(*rows, first, last)
+        finally:  # after Ctrl-C the examples before it count
+            labels.by_code = labels.by_code[: stream.model.n_columns - stream.reserved]
+            self._set_stream(stream)
+
+    def _fixed_parameters(self) -> tuple[Any, ...]:
+        settings = StreamSolver() if self.stream is None else self.stream
+        scaling = float(self.intercept_scaling) if self.fit_intercept else 0.0
+        return get_loss(self.loss, self.top_k), scaling, settings.get_params()
+
+    def _new_stream(self, X: Any, goes_on: bool, *, closed: bool) -> Stream:
+        """A stream that begins here, from nothing or from what `fit` found."""
+        settings = StreamSolver() if self.stream is None else self.stream
+        settings.check()
+        fixed = self._fixed_parameters()
+        loss, scaling, _ = fixed
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        dtype = self.coef_.dtype if goes_on else X.dtype
+        model = StreamModel(settings, loss, X.shape[1], dtype, scaling, seed)
+        stream = Stream(model, StreamLabels(), 0, False, fixed)
+        if loss.name == "one_vs_rest" and not closed:
+            stream.reserved = 1
+            model.add_class()
+        if goes_on:
+            stream.labels.add(self.classes_)
+            coef = self.coef_.toarray() if sparse.issparse(self.coef_) else self.coef_
+            intercept = self.intercept_
+            if len(self.classes_) == 2:  # at the optimum the two weight vectors are opposite
+                half = dtype.type(1.0 if loss.name == "one_vs_rest" else 0.5)
+                coef = np.vstack([-half * coef, half * coef])
+                intercept = np.concatenate([-half * intercept, half * intercept])
+            model.set_weights(coef, intercept)
+        return stream
+
+    def _set_stream(self, stream: Stream) -> None:
+        for name in (*OF_A_FIT, "coef_", "intercept_", "_warm_start_state"):
+            self.__dict__.pop(name, None)
+        self._stream = stream
+        self.classes_ = stream.labels.by_code[stream.labels.sorted_codes()]
+        self.n_samples_seen_ = stream.model.n_seen
+        self.n_iter_ = 1
+
+    def __getattr__(self, name: str) -> Any:
+        stream: Stream | None = vars(self).get("_stream")
+        if name in ("coef_", "intercept_") and stream is not None:
+            return stream.shown()[name == "intercept_"]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _stream_scores(self, stream: Stream, X: Any) -> NDArray:
+        X = validate_data(
+            self, X, accept_sparse="csr", dtype=stream.model.dtype, order="C", reset=False
+        )
+        return stream.scores(canonical_csr(X) if sparse.issparse(X) else X)
+
+
+def _check_label_type(y: NDArray) -> None:
+    """As scikit-learn's check, without its warning of many classes among few examples."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+        check_classification_targets(y)
+
+
+def _costs(
+    X: Any, y: NDArray, C: float, class_weight: Mapping[Any, float] | str | None, sample_weight: Any
+) -> NDArray[np.float64]:
+    """``c_i = C * sample_weight_i * class_weight_{y_i}``."""
+    if isinstance(class_weight, str):
+        raise ValueError(
+            "class_weight='balanced' needs all labels at once and cannot be used with partial_fit: "
+            "give the weights as a dict."
+        )
+    c = np.full(len(y), float(C))
+    with np.errstate(over="ignore"):
+        if sample_weight is not None:
+            c *= _check_sample_weight(
+                sample_weight,
+                X,
+                dtype=np.float64,
+                ensure_non_negative=True,
+                allow_all_zero_weights=True,
+            )
+        if class_weight is not None:
+            weights = np.array([class_weight.get(label, 1.0) for label in y.tolist()], np.float64)
+            if not (np.isfinite(weights).all() and (weights >= 0).all()):
+                raise ValueError("class_weight must be finite and not negative.")
+            c *= weights
+    if not np.isfinite(c).all():
+        raise ValueError("C * sample_weight * class_weight overflows: use smaller ones.")
+    return c
+
+
+def _merge_labels(
+    stream: Stream, y: NDArray, c: NDArray[np.float64], classes: Any
+) -> tuple[StreamLabels, list[int]]:
+    """The labels after a batch, and where in it new ones appear that were not announced."""
+    labels = stream.labels.copy()
+    if classes is not None:
+        announced = np.unique(np.ravel(np.asarray(classes)))
+        lost = labels.missing(announced) if stream.closed else announced[:0]
+        lacking = labels.by_code[~np.isin(labels.by_code, announced)]
+        if len(lost) or len(lacking):
+            raise ValueError(
+                f"classes={announced.tolist()} is not the set of classes of this stream, "
+                f"{np.sort(labels.by_code).tolist()}: "
+                + ("repeat it or leave it out." if stream.closed else "it must contain them.")
+            )
+        labels.add(announced)
+    labels.missing(y)  # of another type?
+    present = np.flatnonzero(c > 0)
+    if classes is not None or stream.closed:
+        unknown = labels.missing(y[present])
+        if len(unknown):
+            raise ValueError(
+                f"y contains labels that were not announced: {unknown.tolist()}. The classes of "
+                f"this stream are {np.sort(labels.by_code).tolist()}; for classes that appear "
+                "later, leave classes out from the beginning."
+            )
+        return labels, []
+    cuts = present[labels.add_in_order(y[present])]
+    if len(labels.by_code) == 0:
+        raise ValueError("The first examples of a stream must not all have weight zero.")
+    return labels, cuts.tolist()

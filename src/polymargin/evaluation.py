@@ -1,0 +1,231 @@
+"""How good a classifier is on labelled examples, class by class and pair by pair.
+
+The displays, the report and ``polymargin evaluate`` all show what is computed here, once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+BLOCK = 2**23  # scores held at a time
+UNSEEN = -1  # rank of an example whose label the model does not know
+
+
+@dataclass(frozen=True)
+class ConfusedPair:
+    """Examples of one class that were taken for another.
+
+    Attributes
+    ----------
+    true, predicted : label
+        The two classes.
+    count : int
+        Number of examples.
+    share : float
+        Their part of the true class's examples.
+    """
+
+    true: Any
+    predicted: Any
+    count: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Predictions for labelled examples.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_labels,)
+        The model's classes, followed by labels that only the examples have.
+    n_classes : int
+        How many of `labels` the model knows.
+    true, predicted : int ndarray of shape (n,)
+        Positions in `labels`.
+    rank : int ndarray of shape (n,)
+        Position of the true class in the order of the scores, 0 the best; -1 where the model does
+        not know the label.
+    margin : float ndarray of shape (n,)
+        Score of the predicted class minus that of the true class; NaN where that is unknown.
+    """
+
+    labels: NDArray
+    n_classes: int
+    true: NDArray[np.intp]
+    predicted: NDArray[np.intp]
+    rank: NDArray[np.intp]
+    margin: NDArray[np.float64]
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples."""
+        return len(self.true)
+
+    @property
+    def unseen(self) -> NDArray:
+        """Labels of the examples that the model does not know, sorted."""
+        return self.labels[self.n_classes :]
+
+    @property
+    def n_unseen(self) -> int:
+        """Number of examples with such a label; each counts as an error."""
+        return int(np.count_nonzero(self.rank == UNSEEN))
+
+    @property
+    def accuracy(self) -> float:
+        """Fraction of examples whose predicted label is the true one."""
+        return float(np.mean(self.true == self.predicted))
+
+    def top_k_accuracy(self, k: int) -> float:
+        """Fraction of examples whose true label is among the k best."""
+        return float(np.mean((self.rank >= 0) & (self.rank < k)))
+
+    def top_k_curve(self, largest: int | None = None) -> NDArray[np.float64]:
+        """Top-k accuracy for k = 1, 2, ... up to `largest` or the number of classes."""
+        counts = np.bincount(self.rank[self.rank >= 0], minlength=self.n_classes)
+        return np.cumsum(counts)[:largest] / self.n_examples
+
+    @cached_property
+    def confusion(self) -> sparse.csr_array:
+        """Counts of examples, true labels down and predicted ones across."""
+        k = len(self.labels)
+        ones = np.ones(self.n_examples, np.int64)
+        counts = sparse.coo_array((ones, (self.true, self.predicted)), shape=(k, k)).tocsr()
+        counts.sum_duplicates()
+        return counts
+
+    @cached_property
+    def support(self) -> NDArray[np.int64]:
+        """Number of examples of each label."""
+        return np.bincount(self.true, minlength=len(self.labels))
+
+    @cached_property
+    def n_predicted(self) -> NDArray[np.int64]:
+        """How often each label was predicted."""
+        return np.bincount(self.predicted, minlength=len(self.labels))
+
+    @cached_property
+    def _hits(self) -> NDArray[np.int64]:
+        return self.confusion.diagonal()
+
+    @property
+    def precision(self) -> NDArray[np.float64]:
+        """Correct part of the predictions of each label; 0 where there are none."""
+        return _ratio(self._hits, self.n_predicted)
+
+    @property
+    def recall(self) -> NDArray[np.float64]:
+        """Correctly predicted part of the examples of each label; 0 where there are none."""
+        return _ratio(self._hits, self.support)
+
+    @property
+    def f1(self) -> NDArray[np.float64]:
+        """Harmonic mean of precision and recall."""
+        return _ratio(2 * self._hits, self.support + self.n_predicted)
+
+    @property
+    def macro_f1(self) -> float:
+        """Mean F1 of the labels that were predicted or should have been."""
+        occur = (self.support + self.n_predicted) > 0
+        return float(self.f1[occur].mean())
+
+    def confused_pairs(self, largest: int | None = None) -> list[ConfusedPair]:
+        """Pairs of a true and a wrongly predicted label, most frequent first."""
+        counts = self.confusion.tocoo()
+        wrong = counts.row != counts.col
+        true, predicted, n = counts.row[wrong], counts.col[wrong], counts.data[wrong]
+        share = n / self.support[true]
+        order = np.lexsort((predicted, true, -share, -n))[:largest]
+        return [
+            ConfusedPair(
+                self.labels[true[i]], self.labels[predicted[i]], int(n[i]), float(share[i])
+            )
+            for i in order
+        ]
+
+
+def evaluate(model: Any, X: Any, y: Any) -> Evaluation:
+    """Predict the examples, in blocks, and compare with their labels.
+
+    Parameters
+    ----------
+    model : classifier
+        Fitted, with ``decision_function`` and ``classes_``; a pipeline that ends in one as well.
+    X : array, sparse matrix or list
+        What the model predicts from; rows are taken by slices.
+    y : array-like of shape (n,)
+        Labels, among them perhaps some that the model does not know.
+
+    Returns
+    -------
+    Evaluation
+        Predictions, ranks and margins.
+    """
+    y = np.asarray(y)
+    n, n_classes = len(y), len(model.classes_)
+    if n == 0:
+        raise ValueError("There are no examples to evaluate.")
+    labels, true = encode_labels(y, model.classes_)
+    predicted = np.empty(n, np.intp)
+    rank = np.full(n, UNSEEN, np.intp)
+    margin = np.full(n, np.nan)
+    rows = max(1, BLOCK // n_classes)
+    for first in range(0, n, rows):
+        part = slice(first, min(n, first + rows))
+        scores = score_matrix(model, X[part])
+        best = np.argmax(scores, axis=1)
+        predicted[part] = best
+        known = np.flatnonzero(true[part] < n_classes)
+        own_label = true[part][known]
+        ours = scores[known, own_label][:, None]
+        ahead = scores[known] > ours
+        tied_before = (scores[known] == ours) & (np.arange(n_classes) < own_label[:, None])
+        rank[first + known] = np.count_nonzero(ahead | tied_before, axis=1)
+        margin[first + known] = scores[known, best[known]] - ours[:, 0]
+    return Evaluation(labels, n_classes, true, predicted, rank, margin)
+
+
+def compare(y_true: Any, y_pred: Any) -> Evaluation:
+    """Compare labels with predictions from elsewhere; there are no scores, so no margins."""
+    y_true, y_pred = np.asarray(y_true), np.asarray(y_pred)
+    if y_true.shape != y_pred.shape or y_true.ndim != 1:
+        raise ValueError(
+            f"y_true and y_pred must be 1-D and of one length, got shapes {y_true.shape} and "
+            f"{y_pred.shape}."
+        )
+    if len(y_true) == 0:
+        raise ValueError("There are no examples to evaluate.")
+    labels = np.unique(np.concatenate([y_true, y_pred]))
+    true, predicted = np.searchsorted(labels, y_true), np.searchsorted(labels, y_pred)
+    rank = np.where(true == predicted, 0, len(labels))
+    margin = np.full(len(y_true), np.nan)
+    return Evaluation(labels, len(labels), true, predicted, rank, margin)
+
+
+def score_matrix(model: Any, X: Any) -> NDArray:
+    """Scores with a column per class, also for two classes."""
+    scores = np.asarray(model.decision_function(X))
+    return scores if scores.ndim == 2 else np.column_stack([-scores, scores])
+
+
+def encode_labels(y: NDArray, classes: NDArray) -> tuple[NDArray, NDArray[np.intp]]:
+    """Positions of `y` in the classes followed by its other labels; and those labels."""
+    codes = {label: code for code, label in enumerate(classes.tolist())}
+    values = y.tolist()
+    extra = sorted(set(values) - codes.keys(), key=lambda label: (str(type(label)), label))
+    codes |= {label: code for code, label in enumerate(extra, start=len(codes))}
+    labels = classes
+    if extra:
+        labels = np.array([*classes.tolist(), *extra], dtype=object)
+    return labels, np.fromiter((codes[label] for label in values), np.intp, len(values))
+
+
+def _ratio(part: NDArray, whole: NDArray) -> NDArray[np.float64]:
+    return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)

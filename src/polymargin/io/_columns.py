@@ -1,0 +1,170 @@
+"""Tables: which column is the label, which the text, which are features, and labels as arrays."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polymargin.io._errors import DataFileError
+
+LABEL_NAMES = ("label", "y", "target", "class")
+TEXT_NAME = "text"
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
+_DECIMAL = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+
+Label = str | int | Literal[False] | None
+Where = Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the caller asked for; see :func:`polymargin.io.read_data`."""
+
+    label: Label = None
+    text: str | None = None
+    features: Sequence[str] | None = None
+    where: Where = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The columns of a table by their use."""
+
+    label: str | None
+    text: str | None
+    features: list[str]
+    where: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def all(self) -> list[str]:
+        """Every column that has to be read."""
+        names = [*self.where, *self.features]
+        return names + [name for name in (self.label, self.text) if name is not None]
+
+
+def choose(names: Sequence[str], wanted: Wanted, path: str, last_column: bool) -> Choice:
+    """Decide what each column is for.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The table's columns.
+    wanted : Wanted
+    path : str
+        For messages.
+    last_column : bool
+        Whether the last column is the label when no name says so.
+    """
+    repeated = sorted({name for name in names if list(names).count(name) > 1})
+    if repeated:
+        raise DataFileError(f"several columns are named {repeated[0]!r}", path=path)
+    where = {name: _values(values) for name, values in (wanted.where or {}).items()}
+    text = wanted.text
+    if text is None and wanted.features is None and TEXT_NAME in names:
+        text = TEXT_NAME
+    label = _label_column(names, wanted, text, path, last_column)
+    if text is not None:
+        features = []
+    elif wanted.features is not None:
+        features = list(wanted.features)
+    else:
+        features = [name for name in names if name != label and name not in where]
+    choice = Choice(label, text, features, where)
+    missing = [name for name in choice.all if name not in names]
+    if missing:
+        raise DataFileError(
+            f"there is no column {missing[0]!r}; the columns are {_listed(names)}", path=path
+        )
+    if text is None and not features:
+        raise DataFileError("no column is left for the features", path=path)
+    return choice
+
+
+def _label_column(
+    names: Sequence[str], wanted: Wanted, text: str | None, path: str, last_column: bool
+) -> str | None:
+    if wanted.label is False:
+        return None
+    if isinstance(wanted.label, int):
+        if not -len(names) <= wanted.label < len(names):
+            raise DataFileError(
+                f"label={wanted.label}, but there are {len(names)} columns", path=path
+            )
+        return names[wanted.label]
+    if wanted.label is not None:
+        return wanted.label
+    by_lower = {name.lower(): name for name in reversed(names)}
+    for name in LABEL_NAMES:
+        if name in by_lower and by_lower[name] not in (text, *(wanted.features or ())):
+            return by_lower[name]
+    if not last_column or text is not None or names[-1] in (wanted.features or ()):
+        return None
+    warnings.warn(
+        f"{path}: no column is named {', '.join(LABEL_NAMES[:-1])} or {LABEL_NAMES[-1]}; the last "
+        f"one, {names[-1]!r}, is taken as the label. Give label= to choose, label=False for none.",
+        UserWarning,
+        stacklevel=2,
+    )
+    return names[-1]
+
+
+def _values(values: Any) -> frozenset[str]:
+    if isinstance(values, str) or not isinstance(values, Collection):
+        values = [values]
+    return frozenset(map(str, values))
+
+
+def _listed(names: Iterable[str], most: int = 20) -> str:
+    names = list(names)
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def no_rows(choice: Choice, seen: Mapping[str, Collection[str]], path: str) -> DataFileError:
+    """The error for a file that has no example, or none that was asked for."""
+    if not choice.where:
+        return DataFileError("the file holds no examples", path=path)
+    parts = [f"{name} has the values {_listed(sorted(values))}" for name, values in seen.items()]
+    return DataFileError(
+        f"no row has the values asked for ({'; '.join(parts) or 'the file is empty'})", path=path
+    )
+
+
+def labels_from_text(labels: Sequence[str]) -> NDArray:
+    """Integers if all are written as such, floats if all have a decimal point, else strings."""
+    if all(map(_INTEGER.fullmatch, labels)):
+        return np.array([int(label) for label in labels], dtype=np.int64)
+    if all(map(_DECIMAL.fullmatch, labels)):
+        return np.array([float(label) for label in labels])
+    return np.array(labels, dtype=np.str_)
+
+
+def labels_from_values(labels: Sequence[Any], path: str, lines: Sequence[int]) -> NDArray:
+    """Labels that have types already (of JSON or Parquet), which must be the same for all."""
+    kinds = {bool: "truth values", int: "numbers", float: "numbers", str: "strings"}
+    first = kinds.get(type(labels[0])) if len(labels) else "strings"
+    for label, line in zip(labels, lines, strict=True):
+        kind = kinds.get(type(label))
+        if kind is None:
+            raise DataFileError(
+                f"the label is {label!r}; expected a string or a number", path=path, line=line
+            )
+        if kind != first:
+            raise DataFileError(
+                f"the label {label!r} is not of the kind of the labels before ({first})",
+                path=path,
+                line=line,
+            )
+    try:
+        y = np.array(labels, dtype=np.str_ if first == "strings" else None)
+    except OverflowError:
+        y = np.array(labels, dtype=object)
+    if y.dtype.kind not in "biufU" or (y.dtype.kind == "f" and not np.isfinite(y).all()):
+        raise DataFileError("there are labels too large for a number, or not finite", path=path)
+    return y

@@ -1,0 +1,77 @@
+"""What every reader of data files returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Examples of one file.
+
+    Attributes
+    ----------
+    X : csr_array, ndarray or None
+        Features, a row per example; None for text.
+    y : ndarray or None
+        Labels: integers, floats or strings; None where the file has none.
+    text : sequence of str or None
+        The texts, where the file holds text.
+    feature_names : list of str or None
+        Names of the columns of X, where the file has them.
+    source : str
+        The path it was read from.
+    label_name : str or None
+        The column that the labels came from.
+    """
+
+    X: Any = None
+    y: NDArray | None = None
+    text: Sequence[str] | None = field(default=None, repr=False)
+    feature_names: list[str] | None = field(default=None, repr=False)
+    source: str = ""
+    label_name: str | None = None
+
+    def __post_init__(self) -> None:
+        lengths = {len(part) for part in (self.y, self.text) if part is not None}
+        if self.X is not None:
+            lengths.add(self.X.shape[0])
+        if self.X is None and self.text is None:
+            raise ValueError("A Dataset needs X or text.")
+        if len(lengths) > 1:
+            raise ValueError(f"X, y and text differ in length: {sorted(lengths)}.")
+        if self.feature_names is not None and len(self.feature_names) != self.X.shape[1]:
+            raise ValueError("There must be one name for each column of X.")
+
+    @property
+    def n_examples(self) -> int:
+        """The number of examples."""
+        return int(self.X.shape[0]) if self.X is not None else len(self.text or ())
+
+    def take(self, rows: Any) -> Dataset:
+        """Give the examples with these numbers, or where this mask is True.
+
+        Parameters
+        ----------
+        rows : array-like of int or bool
+            Numbers of examples, or one truth value per example.
+
+        Returns
+        -------
+        Dataset
+            Copies of these examples.
+        """
+        rows = np.asarray(rows)
+        if rows.dtype == bool:
+            rows = np.flatnonzero(rows)
+        return replace(
+            self,
+            X=None if self.X is None else self.X[rows],
+            y=None if self.y is None else self.y[rows],
+            text=None if self.text is None else [self.text[i] for i in rows],
+        )

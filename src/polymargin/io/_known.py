@@ -1,0 +1,298 @@
+"""The classes that a model file may hold, how their state is taken and given back, and checks.
+
+An object is its constructor's parameters and its fitted attributes (public names that end in an
+underscore). What comes from a file is validated like what comes from a user: parameters by the
+class itself, arrays by the checks here, so that a file made with ill intent can give an error but
+neither run code nor make a prediction read outside of an array.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from polymargin.estimators import (
+    KernelMulticlassSVC,
+    LaRankClassifier,
+    LinearMulticlassSVC,
+    LinearMulticlassSVCCV,
+)
+from polymargin.io import _larank
+from polymargin.io._errors import ModelFileError
+from polymargin.io._tree import Decoder, Encoder
+from polymargin.solvers import DualSolver, KernelSolver, StreamSolver
+
+_ATTRIBUTE = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a class goes into a file.
+
+    Attributes
+    ----------
+    cls : type
+    check : callable
+        Raises ``ValueError`` for an object whose state makes no sense.
+    private : tuple of str
+        Private attributes that are part of its state.
+    """
+
+    cls: type
+    check: Callable[[Any], None]
+    private: tuple[str, ...] = ()
+
+
+# --- to and from JSON ----------------------------------------------------------------------------
+
+
+def encode_object(value: Any, where: str, encoder: Encoder) -> Any:
+    """The JSON of a known object; None for anything else."""
+    name = next((name for name, kind in KINDS.items() if type(value) is kind.cls), None)
+    if name is None:
+        return None
+    where = f"{where}.{type(value).__name__}" if where else type(value).__name__
+    if isinstance(value, Pipeline):
+        _check_pipeline(value)
+    params = value.get_params(deep=False)
+    if isinstance(value, Pipeline):
+        params["steps"] = [list(step) for step in value.steps]
+    if "checkpoint" in params:  # a place on the machine that trained the model
+        params["checkpoint"] = None
+    _refuse_what_reads_files(params)
+    kind, state = KINDS[name], _state_of(value)
+    encoded = {
+        "$object": name,
+        "params": {key: encoder.encode(one, f"{where}.{key}") for key, one in params.items()},
+        "state": {key: encoder.encode(one, f"{where}.{key}") for key, one in state.items()},
+    }
+    if kind.cls is LaRankClassifier:
+        encoded["machine"] = encoder.encode(_larank.state_of(value), f"{where}.machine")
+    return encoded
+
+
+def _state_of(value: Any) -> dict[str, Any]:
+    private, params = KINDS[name_of(value)].private, value.get_params(deep=False)
+    state = {
+        key: one
+        for key, one in vars(value).items()
+        if key in private or (_ATTRIBUTE.fullmatch(key) and key not in params)
+    }
+    if isinstance(value, LinearMulticlassSVC):  # computed on demand while a stream is learned
+        state |= {"coef_": value.coef_, "intercept_": value.intercept_}
+    return state
+
+
+def name_of(value: Any) -> str:
+    """The name of a known object's class."""
+    return next(name for name, kind in KINDS.items() if type(value) is kind.cls)
+
+
+def decode_object(encoded: dict[str, Any], decoder: Decoder) -> Any:
+    """The object that the JSON describes, checked."""
+    kind = KINDS.get(encoded["$object"])
+    if kind is None:
+        raise ModelFileError(
+            f"it holds an object of the class {encoded['$object']!r}, which model files may not"
+        )
+    params = {key: decoder.decode(one) for key, one in encoded["params"].items()}
+    if kind.cls is Pipeline:
+        params["steps"] = [tuple(step) for step in params["steps"]]
+    _refuse_what_reads_files(params)
+    unknown = set(params) - set(kind.cls._get_param_names())  # type: ignore[attr-defined]
+    if unknown:
+        raise ValueError(f"{kind.cls.__name__} has no parameter {sorted(unknown)[0]!r}")
+    value = kind.cls(**params)
+    if hasattr(value, "_parameter_constraints"):
+        value._validate_params()
+    for key, one in encoded["state"].items():
+        public = _ATTRIBUTE.fullmatch(key) and not hasattr(kind.cls, key)
+        if not (public or key in kind.private):
+            raise ValueError(f"{kind.cls.__name__} has no state {key!r}")
+        setattr(value, key, decoder.decode(one))
+    if kind.cls is LaRankClassifier:
+        _larank.restore(value, decoder.decode(encoded["machine"]))
+    kind.check(value)
+    return value
+
+
+def _refuse_what_reads_files(params: dict[str, Any]) -> None:
+    if params.get("input", "content") != "content":
+        raise ModelFileError(
+            f"a vectoriser with input={params['input']!r} opens files; only input='content' is "
+            "held by model files"
+        )
+    if params.get("checkpoint") is not None:
+        raise ModelFileError("a model file must not say where to write checkpoints")
+    if params.get("memory") is not None:
+        raise ModelFileError("a Pipeline with memory= cannot be held by a model file")
+
+
+# --- checks --------------------------------------------------------------------------------------
+
+
+def _require(ok: Any, what: str) -> None:
+    if not ok:
+        raise ValueError(what)
+
+
+def _is_array(value: Any, ndim: int, kinds: str = "f") -> bool:
+    return isinstance(value, np.ndarray) and value.ndim == ndim and value.dtype.kind in kinds
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def check_classes(model: Any) -> int:
+    """Check the labels and the names of features; return the number of rows of scores."""
+    classes = model.classes_
+    _require(_is_array(classes, 1, "biufUO") and len(classes) >= 2, "classes_ are not labels")
+    _require((classes[1:] > classes[:-1]).all(), "classes_ are not sorted")
+    _require(_is_count(model.n_features_in_), "n_features_in_ is not a count")
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None:
+        _require(_is_array(names, 1, "UO"), "feature_names_in_ are not names")
+        _require(len(names) == model.n_features_in_, "feature_names_in_ has the wrong length")
+    return 1 if len(classes) == 2 else len(classes)
+
+
+def _check_linear(model: LinearMulticlassSVC | LinearMulticlassSVCCV) -> None:
+    rows = check_classes(model)
+    coef = model.coef_
+    _require(sparse.issparse(coef) or _is_array(coef, 2), "coef_ is not a matrix")
+    _require(coef.shape == (rows, model.n_features_in_), "coef_ has the wrong shape")
+    values = coef.data if sparse.issparse(coef) else coef
+    _require(values.dtype.kind == "f" and np.isfinite(values).all(), "coef_ is not finite")
+    _require(_is_array(model.intercept_, 1), "intercept_ is not a vector")
+    _require(len(model.intercept_) == rows, "intercept_ has the wrong length")
+    _require(np.isfinite(model.intercept_).all(), "intercept_ is not finite")
+
+
+def _check_kernel(model: KernelMulticlassSVC) -> None:
+    rows = check_classes(model)
+    n = model.dual_coef_.shape[1]
+    _require(_is_array(model.dual_coef_, 2), "dual_coef_ is not a matrix")
+    _require(model.dual_coef_.shape[0] == rows, "dual_coef_ has the wrong shape")
+    _require(np.isfinite(model.dual_coef_).all(), "dual_coef_ is not finite")
+    _require(_is_array(model.support_, 1, "i") and len(model.support_) == n, "support_ is wrong")
+    _require(isinstance(model.gamma_, (int, float)), "gamma_ is not a number")
+    if model.kernel == "precomputed":
+        inside = (model.support_ >= 0) & (model.support_ < model.n_features_in_)
+        _require(inside.all(), "support_ points outside of the kernel matrix")
+        return
+    vectors = model.support_vectors_
+    _require(sparse.issparse(vectors) or _is_array(vectors, 2), "support_vectors_ is no matrix")
+    _require(vectors.shape == (n, model.n_features_in_), "support_vectors_ has the wrong shape")
+    _require(vectors.dtype == model.dual_coef_.dtype, "support_vectors_ has the wrong type")
+
+
+def _check_larank(model: LaRankClassifier) -> None:
+    check_classes(model)
+
+
+def _check_vocabulary(model: CountVectorizer) -> None:
+    words = model.vocabulary_
+    _require(isinstance(words, dict) and len(words) > 0, "vocabulary_ is not a vocabulary")
+    _require(all(type(word) is str for word in words), "vocabulary_ has keys that are no words")
+    numbers = np.array(list(words.values()))
+    _require(_is_array(numbers, 1, "i"), "vocabulary_ has values that are no numbers")
+    _require((np.sort(numbers) == np.arange(len(numbers))).all(), "vocabulary_ has wrong numbers")
+    if isinstance(model, TfidfVectorizer):
+        _require(type(model._tfidf) is TfidfTransformer, "a tf-idf vectoriser without its weights")
+        if model._tfidf.use_idf:
+            _require(len(model._tfidf.idf_) == len(words), "idf_ has the wrong length")
+
+
+def _check_transformer(model: Any) -> None:
+    """Check that fitted vectors have one finite number per feature."""
+    width = getattr(model, "n_features_in_", None)
+    for key, value in vars(model).items():
+        if key.endswith("_") and isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+            _require(value.ndim == 1 and np.isfinite(value).all(), f"{key} is not a finite vector")
+            _require(width is None or len(value) == width, f"{key} has the wrong length")
+
+
+def _check_pipeline(pipeline: Pipeline) -> None:
+    last = pipeline.steps[-1][1]
+    for name, step in pipeline.steps:
+        _require(isinstance(name, str), "a step of a pipeline has no name")
+        if step is last:
+            continue
+        if not (step == "passthrough" or type(step) in TRANSFORMERS):
+            raise ModelFileError(
+                f"the step {name!r} of the pipeline is of type {type(step).__name__}; model files "
+                f"hold {', '.join(sorted(cls.__name__ for cls in TRANSFORMERS))}"
+            )
+    if type(last) not in ESTIMATORS:
+        raise ModelFileError(
+            f"the last step of the pipeline is of type {type(last).__name__}, not one of "
+            f"{', '.join(cls.__name__ for cls in ESTIMATORS)}"
+        )
+
+
+def _no_check(value: Any) -> None:
+    """For objects without state."""
+
+
+ESTIMATORS = (LinearMulticlassSVC, LinearMulticlassSVCCV, KernelMulticlassSVC, LaRankClassifier)
+TRANSFORMERS: dict[type, Callable[[Any], None]] = {
+    TfidfVectorizer: _check_vocabulary,
+    CountVectorizer: _check_vocabulary,
+    HashingVectorizer: _no_check,
+    TfidfTransformer: _check_transformer,
+    StandardScaler: _check_transformer,
+    MaxAbsScaler: _check_transformer,
+    MinMaxScaler: _check_transformer,
+    Normalizer: _no_check,
+}
+KINDS: dict[str, Kind] = {
+    "polymargin.LinearMulticlassSVC": Kind(LinearMulticlassSVC, _check_linear),
+    "polymargin.LinearMulticlassSVCCV": Kind(LinearMulticlassSVCCV, _check_linear),
+    "polymargin.KernelMulticlassSVC": Kind(KernelMulticlassSVC, _check_kernel),
+    "polymargin.LaRankClassifier": Kind(LaRankClassifier, _check_larank),
+    "polymargin.DualSolver": Kind(DualSolver, _no_check),
+    "polymargin.KernelSolver": Kind(KernelSolver, _no_check),
+    "polymargin.StreamSolver": Kind(StreamSolver, StreamSolver.check),
+    "sklearn.Pipeline": Kind(Pipeline, _check_pipeline),
+    **{
+        f"sklearn.{cls.__name__}": Kind(
+            cls, check, private=("_tfidf",) if cls is TfidfVectorizer else ()
+        )
+        for cls, check in TRANSFORMERS.items()
+    },
+}
+
+
+def check_can_be_saved(model: Any) -> None:
+    """Raise for anything but a fitted estimator of ours, or a pipeline that ends in one."""
+    if type(model) not in (*ESTIMATORS, Pipeline):
+        hint = " Save its best_estimator_." if hasattr(model, "best_estimator_") else ""
+        raise ModelFileError(
+            f"a model file holds {', '.join(cls.__name__ for cls in ESTIMATORS)}, or a Pipeline "
+            f"that ends in one of them, not an object of type {type(model).__name__}.{hint}"
+        )
+    if isinstance(model, Pipeline):
+        _check_pipeline(model)
+    check_is_fitted(model)
+    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    try:
+        KINDS[name_of(last)].check(last)
+    except ValueError as error:
+        raise ModelFileError(
+            f"{type(last).__name__} is not a model of two classes or more: {error}."
+        ) from error

@@ -1,0 +1,148 @@
+"""The state of a LaRank machine as plain values, and back: it goes on learning where it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from polymargin.estimators._labels import StreamLabels
+from polymargin.estimators._larank_fit import OnlineModel
+from polymargin.estimators.larank import LaRankClassifier
+from polymargin.solvers.larank import LaRank, Settings
+from polymargin.solvers.patterns import (
+    PatternStore,
+    PrecomputedPatterns,
+    SparseRows,
+    VectorPatterns,
+)
+
+_PER_PATTERN = ("examples", "y", "diagonal")
+_PER_VECTOR = ("patterns", "classes", "beta", "gradient")
+_TYPES = {
+    "examples": np.int64,
+    "y": np.int32,
+    "diagonal": np.float64,
+    "patterns": np.int32,
+    "classes": np.int32,
+    "beta": np.float64,
+    "gradient": np.float64,
+}
+
+
+def state_of(model: LaRankClassifier) -> dict[str, Any]:
+    """Everything that a machine knows, as numbers and arrays."""
+    machine: LaRank = model._model.machine
+    state = machine.__getstate__()  # compacts the patterns: slots are 0, 1, ... afterwards
+    exported, counts, rates, random_state = state["_exported"]
+    store, n = machine.patterns, machine.n_patterns
+    result: dict[str, Any] = {
+        "settings": {**vars(machine.settings)},
+        "dtype": machine.dtype.name,
+        "evaluation_cost": float(machine.evaluation_cost),
+        "n_classes": int(machine.n_classes),
+        "n_seen": int(machine.n_seen),
+        "labels": model._model.labels.by_code,
+        "counts": [int(count) for count in counts],
+        "rates": [float(rate) for rate in rates],
+        "random_state": int(random_state),
+        "n_evaluations": int(store.n_evaluations),
+        **{key: exported[key] for key in (*_PER_PATTERN, *_PER_VECTOR)},
+    }
+    if isinstance(store, VectorPatterns):
+        result["vectors"] = store.vectors(np.arange(n, dtype=np.int32))
+        result["norms"] = store._norms[:n]
+    else:
+        assert isinstance(store, PrecomputedPatterns)
+        result["columns"] = store._columns
+    return result
+
+
+def restore(model: LaRankClassifier, state: dict[str, Any]) -> None:
+    """Give a classifier the machine that the state describes; ``ValueError`` where it is wrong."""
+    settings = Settings(**{**state["settings"]})
+    if not all(isinstance(one, (bool, int, float, tuple)) for one in vars(settings).values()):
+        raise ValueError("settings of a LaRank machine that are not numbers")
+    _check(state)
+    patterns = _patterns(model, state)
+    machine = LaRank.__new__(LaRank)
+    machine.__setstate__(
+        {
+            "settings": settings,
+            "patterns": patterns,
+            "evaluation_cost": float(state["evaluation_cost"]),
+            "n_classes": state["n_classes"],
+            "n_seen": state["n_seen"],
+            "dtype": np.dtype(state["dtype"]),
+            "_exported": (
+                {"slots": None, **{key: state[key] for key in (*_PER_PATTERN, *_PER_VECTOR)}},
+                state["counts"],
+                state["rates"],
+                state["random_state"],
+            ),
+        }
+    )
+    labels = StreamLabels()
+    labels.by_code = state["labels"]
+    model._model = OnlineModel(machine, labels)
+    if not np.array_equal(labels.by_code[labels.sorted_codes()], model.classes_):
+        raise ValueError("the labels of a LaRank machine are not the classes of its classifier")
+
+
+def _check(state: dict[str, Any]) -> None:
+    for key, dtype in _TYPES.items():
+        array = state[key]
+        if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
+            raise ValueError(f"{key} of a LaRank machine is not an array as it should be")
+        if not np.isfinite(array).all():
+            raise ValueError(f"{key} of a LaRank machine is not finite")
+    n_classes, n = state["n_classes"], len(state["examples"])
+    if state["dtype"] not in ("float32", "float64"):
+        raise ValueError("a LaRank machine of unknown type")
+    if len(state["labels"]) != n_classes:
+        raise ValueError("a LaRank machine with more classes than labels, or fewer")
+    if any(len(state[key]) != n for key in _PER_PATTERN):
+        raise ValueError("patterns of a LaRank machine differ in number")
+    if any(len(state[key]) != len(state["beta"]) for key in _PER_VECTOR):
+        raise ValueError("support vectors of a LaRank machine differ in number")
+    for key, limit in (("y", n_classes), ("classes", n_classes), ("patterns", n)):
+        if len(state[key]) and not 0 <= state[key].min() <= state[key].max() < limit:
+            raise ValueError(f"{key} of a LaRank machine points outside")
+    entries = state["patterns"].astype(np.int64) * n_classes + state["classes"]
+    examples = state["examples"]
+    if len(np.unique(entries)) != len(entries) or len(np.unique(examples)) != n:
+        raise ValueError("a LaRank machine with the same pattern twice")
+    if n and not 0 <= examples.min() <= examples.max() < state["n_seen"]:
+        raise ValueError("examples of a LaRank machine that it has not seen")
+    if len(np.unique(state["patterns"])) != n:
+        raise ValueError("a LaRank machine with patterns that support nothing")
+
+
+def _patterns(model: LaRankClassifier, state: dict[str, Any]) -> PatternStore:
+    n = len(state["examples"])
+    if "columns" in state:
+        store = PrecomputedPatterns()
+        columns = state["columns"]
+        if columns.shape != (n,) or (n and not 0 <= columns.min() <= columns.max()):
+            raise ValueError("columns of a LaRank machine are wrong")
+        store._columns = columns
+        store.n_evaluations = state["n_evaluations"]
+        if model.kernel != "precomputed":
+            raise ValueError("a LaRank machine without its patterns")
+        return store
+    vectors, norms, dtype = state["vectors"], state["norms"], np.dtype(state["dtype"])
+    if vectors.shape != (n, model.n_features_in_) or norms.shape != (n,):
+        raise ValueError("patterns of a LaRank machine have the wrong shape")
+    if vectors.dtype != dtype or norms.dtype != dtype:
+        raise ValueError("patterns of a LaRank machine have the wrong type")
+    is_sparse = sparse.issparse(vectors)
+    filled = VectorPatterns(model._kernel_function(), vectors.shape[1], dtype, is_sparse)
+    if isinstance(filled._rows, SparseRows):
+        filled._rows._set(vectors)
+    else:
+        filled._rows._rows = np.concatenate([vectors, np.empty((16, vectors.shape[1]), dtype)])
+    filled._norms = np.concatenate([norms, np.empty(16, dtype)])
+    filled.n = n
+    filled.n_evaluations = state["n_evaluations"]
+    return filled

@@ -1,0 +1,122 @@
+"""Reading NumPy archives: X and y, a SciPy sparse matrix and y, or such in parts."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from polymargin.io._dataset import Dataset
+from polymargin.io._errors import DataFileError
+from polymargin.io._streams import name_of, open_bytes
+
+_SPARSE = ("data", "indices", "indptr", "shape")
+
+
+def read_npz(path: Any, *, part: str | None, n_features: int | None, dtype: Any) -> Dataset:
+    """Read an archive; with `part`, the arrays whose names start with it and an underscore."""
+    name = name_of(path)
+    try:
+        with open_bytes(path) as stream:
+            source = stream if stream.seekable() else io.BytesIO(stream.read())
+            with np.load(source, allow_pickle=False) as archive:
+                prefix = _prefix(archive.files, part, name)
+                X = _features(archive, prefix, name)
+                y = archive[prefix + "y"] if prefix + "y" in archive.files else None
+    except DataFileError:
+        raise
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, TypeError) as error:
+        raise DataFileError(f"not a sound NumPy archive: {error}", path=name) from error
+    X = _checked(X, n_features, dtype, name)
+    if y is not None and y.shape != (X.shape[0],):
+        raise DataFileError(f"y has shape {y.shape}, where X has {X.shape[0]} rows", path=name)
+    return Dataset(X=X, y=y, source=name)
+
+
+def _prefix(names: list[str], part: str | None, path: str) -> str:
+    parts = sorted(
+        name.removesuffix(key)
+        for name in names
+        for key in ("_X", "_indptr")
+        if name.endswith(key) and name != key
+    )
+    if part is not None:
+        if part not in parts:
+            raise DataFileError(
+                f"there is no part {part!r}; the parts are {', '.join(parts) or 'none'}", path=path
+            )
+        return part + "_"
+    if parts and "X" not in names and "indptr" not in names:
+        raise DataFileError(
+            f"the file holds the parts {', '.join(parts)}: choose one with part=", path=path
+        )
+    return ""
+
+
+def _features(archive: Any, prefix: str, path: str) -> Any:
+    names = archive.files
+    if prefix + "X" in names:
+        return archive[prefix + "X"]
+    absent = [prefix + key for key in _SPARSE if prefix + key not in names]
+    if absent:
+        raise DataFileError(
+            f"expected X, or {', '.join(_SPARSE)} of a sparse matrix; {absent[0]} is missing. "
+            f"The file holds {', '.join(names) or 'nothing'}",
+            path=path,
+        )
+    kind = archive["format"].item() if prefix + "format" in names else b"csr"
+    makers = {"csr": sparse.csr_array, "csc": sparse.csc_array}
+    kind = kind.decode() if isinstance(kind, bytes) else str(kind)
+    if kind not in makers:
+        raise DataFileError(
+            f"a sparse matrix in the format {kind!r}; expected csr or csc", path=path
+        )
+    data, indices, indptr, shape = (archive[prefix + key] for key in _SPARSE)
+    shape = tuple(int(side) for side in shape)
+    return checked_sparse(makers[kind], data, indices, indptr, shape).tocsr()
+
+
+def checked_sparse(maker: Any, data: Any, indices: Any, indptr: Any, shape: Any) -> Any:
+    """A sparse array whose every index is known to be inside; ``ValueError`` otherwise."""
+    for part in (indices, indptr):
+        if part.dtype.kind not in "iu":
+            raise ValueError(f"indices of type {part.dtype}")
+    if len(shape) != 2 or any(part.ndim != 1 for part in (data, indices, indptr)):
+        raise ValueError("the parts of a sparse matrix must be vectors, and its shape a pair")
+    X = maker((data, indices, indptr), shape=shape)
+    X.check_format(full_check=True)
+    return X
+
+
+def _checked(X: Any, n_features: int | None, dtype: Any, path: str) -> Any:
+    if X.ndim != 2 or X.dtype.kind not in "biuf":
+        raise DataFileError(
+            f"X must be a matrix of numbers, found shape {X.shape} and type {X.dtype}", path=path
+        )
+    X = X.astype(dtype, copy=False)
+    if sparse.issparse(X):
+        X.sum_duplicates()
+    values = X.data if sparse.issparse(X) else X
+    if not np.isfinite(values).all():
+        raise DataFileError("X has values that are NaN or infinite", path=path)
+    return with_features(X, n_features, path)
+
+
+def with_features(X: Any, n_features: int | None, path: str) -> Any:
+    """X with empty columns added up to `n_features`; more columns are an error."""
+    if n_features is None or X.shape[1] == n_features:
+        return X
+    if X.shape[1] > n_features:
+        raise DataFileError(f"{X.shape[1]} features, where n_features={n_features}", path=path)
+    if sparse.issparse(X):
+        X = X.copy()
+        X.resize((X.shape[0], n_features))
+        return X
+    wider: NDArray = np.zeros((X.shape[0], n_features), X.dtype)
+    wider[:, : X.shape[1]] = X
+    return wider

@@ -1,0 +1,145 @@
+"""One function that reads every kind of data file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polymargin.io._columns import Label, Wanted
+from polymargin.io._dataset import Dataset
+from polymargin.io._directory import open_directory
+from polymargin.io._errors import DataFileError
+from polymargin.io._npz import read_npz, with_features
+from polymargin.io._streams import FORMATS, detect_format, name_of
+from polymargin.io._svmlight import ZeroBased, read_svmlight
+from polymargin.io._tables import read_csv, read_jsonl, read_parquet
+
+
+def read_data(
+    path: Any,
+    *,
+    format: str | None = None,
+    label: Label = None,
+    text: str | None = None,
+    features: Sequence[str] | None = None,
+    where: Mapping[str, Any] | None = None,
+    part: str | None = None,
+    n_features: int | None = None,
+    zero_based: ZeroBased = "auto",
+    labels: Any = None,
+    dtype: Any = np.float64,
+) -> Dataset:
+    """Read examples from a file.
+
+    Parameters
+    ----------
+    path : path or "-"
+        The file; "-" is standard input. Files compressed with gzip, bzip2 or xz are recognised by
+        their content.
+    format : {"svmlight", "npz", "csv", "tsv", "parquet", "jsonl", "directory"}, default=None
+        None: by the name of the file, or by its content where the name does not tell.
+    label : str, int or False, default=None
+        Tables: the column of the labels, by name or by position. None is the column named
+        "label", "y", "target" or "class"; without such a one, the last column of CSV and TSV (with
+        a warning that says so), and no labels otherwise. False: there are no labels.
+    text : str, default=None
+        Tables: the column that holds text, if the examples are texts. None: the column named
+        "text", if there is one.
+    features : sequence of str, default=None
+        Tables: the columns that are features, in this order. None: all that remain.
+    where : mapping, default=None
+        Tables: keep only rows in which these columns have this value, or one of these values:
+        ``where={"split": ["train", "val"]}``.
+    part : str, default=None
+        Archives: read ``part_X`` and ``part_y`` instead of ``X`` and ``y``, for files with parts
+        such as "train" and "test".
+    n_features : int, default=None
+        The number of features; None is what the file shows. Missing ones are zero, more are an
+        error.
+    zero_based : bool or "auto", default="auto"
+        svmlight: whether the first feature has index 0. "auto": if index 0 occurs in the file.
+    labels : sequence of str, or path of a JSON file with such a list, default=None
+        Names for labels that are numbers: the label i becomes ``labels[i]``.
+    dtype : dtype, default=float64
+        Type of the features, float32 or float64. (A directory keeps its own.)
+
+    Returns
+    -------
+    Dataset
+        With `X` or `text`, and `y` where there are labels.
+
+    Raises
+    ------
+    DataFileError
+        For a file that is not what it should be; with the place, as far as there is one.
+    FileNotFoundError, PermissionError, ...
+        What the system says about the file.
+    """
+    kind = detect_format(path) if format is None else format
+    wanted = Wanted(label, text, features, where)
+    _refuse_unused(kind, wanted, part)
+    match kind:
+        case "svmlight":
+            data = read_svmlight(path, n_features=n_features, zero_based=zero_based, dtype=dtype)
+        case "npz":
+            data = read_npz(path, part=part, n_features=n_features, dtype=dtype)
+        case "csv" | "tsv":
+            data = read_csv(path, wanted, dtype, delimiter="\t" if kind == "tsv" else None)
+        case "jsonl":
+            data = read_jsonl(path, wanted, dtype)
+        case "parquet":
+            data = read_parquet(path, wanted, dtype)
+        case "directory":
+            data = open_directory(path)
+        case _:
+            raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}.")
+    if data.n_examples == 0:
+        raise DataFileError("the file holds no examples", path=name_of(path))
+    if data.X is not None and n_features is not None:
+        X = with_features(data.X, n_features, data.source)
+        data = data if X is data.X else replace(data, X=X, feature_names=None)
+    if labels is not None:
+        data = replace(data, y=_named(data, labels))
+    if label is False and data.y is not None:
+        data = replace(data, y=None, label_name=None)
+    return data
+
+
+def _refuse_unused(kind: str, wanted: Wanted, part: str | None) -> None:
+    """Say so where an argument has no meaning for this format, rather than ignore it."""
+    given = [name for name in ("text", "features", "where") if getattr(wanted, name) is not None]
+    if wanted.label not in (None, False):
+        given.append("label")
+    if given and kind in ("svmlight", "npz", "directory"):
+        raise ValueError(f"{given[0]}= chooses among columns; a file in {kind} format has none.")
+    if part is not None and kind != "npz":
+        raise ValueError("part= is for .npz files only.")
+
+
+def _named(data: Dataset, labels: Any) -> NDArray:
+    if isinstance(labels, (str, os.PathLike)):
+        with open(labels, encoding="utf-8") as file:
+            labels = json.load(file)
+    names = np.asarray(labels)
+    if names.ndim != 1 or names.dtype.kind not in "US":
+        raise ValueError("labels must be a list of names.")
+    if data.y is None:
+        raise DataFileError("the file has no labels to name", path=data.source)
+    if data.y.dtype.kind not in "iu":
+        raise DataFileError(
+            f"labels= names the labels 0, 1, ..., but these are of type {data.y.dtype}",
+            path=data.source,
+        )
+    if data.y.min() < 0 or data.y.max() >= len(names):
+        raise DataFileError(
+            f"the labels go from {data.y.min()} to {data.y.max()}, but labels= has {len(names)} "
+            "names, for 0, 1, ...",
+            path=data.source,
+        )
+    return names[data.y]

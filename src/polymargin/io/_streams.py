@@ -1,0 +1,143 @@
+"""Opening files: compression by content, standard input, and what kind of data a file holds."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import re
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from polymargin.io._errors import DataFileError
+
+STDIN = "-"
+FORMATS = ("svmlight", "npz", "csv", "tsv", "parquet", "jsonl", "directory")
+_SUFFIXES = {
+    **dict.fromkeys((".svm", ".svmlight", ".libsvm", ".txt", ".dat"), "svmlight"),
+    **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    ".npz": "npz",
+    ".csv": "csv",
+    ".tsv": "tsv",
+}
+_COMPRESSED = (".gz", ".bz2", ".xz")
+_MAGIC: tuple[tuple[bytes, Any], ...] = (
+    (b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw)),
+    (b"BZh", bz2.BZ2File),
+    (b"\xfd7zXZ\x00", lzma.LZMAFile),
+)
+_DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+_SVMLIGHT_LINE = re.compile(rb"\s*[-+.\w]+(\s+(qid|\d+):\S+)*\s*(#.*)?$")
+
+
+def name_of(path: Any) -> str:
+    """The path as messages say it."""
+    return "standard input" if is_stdin(path) else os.fspath(path)
+
+
+def is_stdin(path: Any) -> bool:
+    """Whether the path stands for standard input."""
+    return isinstance(path, str) and path == STDIN
+
+
+@contextmanager
+def open_bytes(path: Any) -> Iterator[BinaryIO]:
+    """Open a file (or standard input for "-") for reading, decompressed if it is compressed.
+
+    Damage of the compression is raised as `DataFileError`, also from reads inside the block.
+    """
+    with _errors_of_compression(path), _open_raw(path) as raw:
+        start = raw.peek(6)
+        for magic, opener in _MAGIC:
+            if start.startswith(magic):
+                with opener(raw) as stream:
+                    yield stream
+                return
+        yield raw
+
+
+@contextmanager
+def _errors_of_compression(path: Any) -> Iterator[None]:
+    try:
+        yield
+    except _DAMAGED as error:
+        raise DataFileError(
+            f"the compressed data are damaged or cut short ({error})", path=name_of(path)
+        ) from error
+    except OSError as error:
+        if error.errno is not None:  # the system's own errors name their file
+            raise
+        raise DataFileError(
+            f"the compressed data are damaged ({error})", path=name_of(path)
+        ) from error
+
+
+@contextmanager
+def _open_raw(path: Any) -> Iterator[Any]:
+    if is_stdin(path):
+        stdin = sys.stdin.buffer
+        yield stdin if hasattr(stdin, "peek") else io.BufferedReader(stdin)
+        return
+    with open(path, "rb") as raw:
+        yield raw
+
+
+def detect_format(path: Any) -> str:
+    """Tell the format of a file by its name, else by its first bytes."""
+    if not is_stdin(path):
+        if os.path.isdir(path):
+            return "directory"
+        suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+        if suffixes and suffixes[-1] in _COMPRESSED:
+            suffixes.pop()
+        if suffixes and suffixes[-1] in _SUFFIXES:
+            return _SUFFIXES[suffixes[-1]]
+    with _open_raw(path) as raw:
+        start = _decompressed_start(raw.peek(65536)[:65536])
+    if not start and not is_stdin(path):  # a compressed block longer than what was looked at
+        with open_bytes(path) as stream:
+            start = stream.read(4096)
+    return _by_content(start, path)
+
+
+def _decompressed_start(start: bytes) -> bytes:
+    """The first bytes of a stream, without reading on (standard input has no way back)."""
+    try:
+        if start.startswith(b"\x1f\x8b"):
+            return zlib.decompressobj(31).decompress(start, 4096)
+        if start.startswith(b"BZh"):
+            return bz2.BZ2Decompressor().decompress(start, 4096)
+        if start.startswith(b"\xfd7zXZ\x00"):
+            return lzma.LZMADecompressor().decompress(start, 4096)
+    except (OSError, *_DAMAGED):
+        return b""  # reading on will say what is wrong
+    return start[:4096]
+
+
+def _by_content(start: bytes, path: Any) -> str:
+    if start.startswith(b"PK\x03\x04"):
+        return "npz"
+    if start.startswith(b"PAR1"):
+        return "parquet"
+    lines = [line for line in start.splitlines()[:20] if line.strip()]
+    lines = [line for line in lines if not line.lstrip().startswith(b"#")]
+    if lines and lines[0].lstrip(b"\xef\xbb\xbf \t").startswith(b"{"):
+        return "jsonl"
+    # the last line may be cut by the end of what was looked at
+    if lines and all(_SVMLIGHT_LINE.match(line) for line in lines[:-1] or lines):
+        return "svmlight"
+    if lines and b"\t" in lines[0]:
+        return "tsv"
+    if lines and (b"," in lines[0] or b";" in lines[0]):
+        return "csv"
+    raise DataFileError(
+        f"cannot tell the format of this file: give format=, one of {', '.join(FORMATS)}",
+        path=name_of(path),
+    )

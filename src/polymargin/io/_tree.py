@@ -1,0 +1,177 @@
+"""Values of a model as JSON, and back: numbers, strings, containers, arrays and known objects.
+
+JSON's own types stand for themselves (a list is a list); anything else is an object with one key:
+
+=============  ===================================================================
+``$float``     "nan", "inf" or "-inf"
+``$tuple``     the elements
+``$dict``      pairs of key and value
+``$array``     the name of an array in the archive
+``$strings``   "dtype" ("str" or "object"), "shape", "values" of an array of strings
+``$sparse``    "class", "shape", "data", "indices" and "indptr" of a CSR matrix
+``$dtype``     the name of a NumPy type
+``$object``    a known class, with its "params" and "state"
+=============  ===================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from polymargin.io._errors import ModelFileError
+from polymargin.io._npz import checked_sparse
+
+_SPARSE = {"csr_array": sparse.csr_array, "csr_matrix": sparse.csr_matrix}
+_DTYPES = ("float16", "float32", "float64", "int32", "int64")
+_NUMBERS = "biuf"
+_LARGEST_STRINGS = 2**28  # characters: each of them takes as many as the longest
+
+
+class Encoder:
+    """Turns values into JSON and collects their arrays.
+
+    Parameters
+    ----------
+    encode_object : callable
+        ``encode_object(value, where, encoder)``: the JSON of a known object, or None.
+    """
+
+    def __init__(self, encode_object: Callable[[Any, str, Encoder], Any]) -> None:
+        self.arrays: list[NDArray] = []
+        self._encode_object = encode_object
+
+    def encode(self, value: Any, where: str) -> Any:
+        """The JSON of a value; `where` names it in errors."""
+        if isinstance(value, np.generic) and value.dtype.kind in _NUMBERS + "U":
+            value = value.item()
+        if value is None or type(value) in (bool, int, str):
+            return value
+        if type(value) is float:
+            return value if math.isfinite(value) else {"$float": str(value)}
+        if type(value) in (list, tuple):
+            values = [self.encode(part, f"{where}[{i}]") for i, part in enumerate(value)]
+            return values if type(value) is list else {"$tuple": values}
+        if type(value) is dict:
+            return {"$dict": [self._pair(key, value[key], where) for key in value]}
+        if isinstance(value, np.ndarray):
+            return self._array(value, where)
+        if sparse.issparse(value):
+            return self._sparse(value, where)
+        if isinstance(value, (type, np.dtype)) and np.dtype(value).name in _DTYPES:
+            return {"$dtype": np.dtype(value).name}
+        encoded = self._encode_object(value, where, self)
+        if encoded is None:
+            raise ModelFileError(
+                f"{where} is {_a(value)}, which a model file cannot hold: it holds numbers, "
+                "strings, arrays and known classes only, so that opening one cannot run code. "
+                "Use joblib or skops to keep such a model."
+            )
+        return encoded
+
+    def _pair(self, key: Any, value: Any, where: str) -> list[Any]:
+        return [self.encode(key, f"a key of {where}"), self.encode(value, f"{where}[{key!r}]")]
+
+    def _array(self, value: NDArray, where: str) -> Any:
+        if value.dtype.kind in _NUMBERS and value.dtype.itemsize <= 8:
+            self.arrays.append(value)
+            return {"$array": f"arrays/{len(self.arrays) - 1}.npy"}
+        values = value.ravel().tolist()
+        if value.dtype.kind not in "UO" or not all(type(one) is str for one in values):
+            raise ModelFileError(
+                f"{where} is an array of type {value.dtype}; a model file holds arrays of numbers "
+                "and of strings."
+            )
+        kind = "str" if value.dtype.kind == "U" else "object"
+        return {"$strings": {"dtype": kind, "shape": list(value.shape), "values": values}}
+
+    def _sparse(self, value: Any, where: str) -> Any:
+        name = type(value).__name__
+        if name not in _SPARSE:
+            raise ModelFileError(f"{where} is {_a(value)}; of sparse matrices, only CSR is held.")
+        parts = ("data", "indices", "indptr")
+        encoded = {part: self.encode(getattr(value, part), f"{where}.{part}") for part in parts}
+        return {"$sparse": {"class": name, "shape": list(value.shape), **encoded}}
+
+
+class Decoder:
+    """Turns JSON into values.
+
+    Parameters
+    ----------
+    read_array : callable
+        Gives an array by its name in the archive.
+    decode_object : callable
+        ``decode_object(json, decoder)``: the object that the JSON under "$object" describes.
+    """
+
+    def __init__(
+        self,
+        read_array: Callable[[str], Any],
+        decode_object: Callable[[dict[str, Any], Decoder], Any],
+    ) -> None:
+        self._read_array = read_array
+        self._decode_object = decode_object
+
+    def decode(self, value: Any) -> Any:
+        """The value of JSON; `ValueError` and its like where it is not what an encoder writes."""
+        if isinstance(value, list):
+            return [self.decode(part) for part in value]
+        if not isinstance(value, dict):
+            return value
+        content: Any
+        tag, content = next(iter(value.items()), ("", None))
+        match tag:
+            case "$float":
+                return {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[content]
+            case "$tuple":
+                return tuple(self.decode(part) for part in content)
+            case "$dict":
+                return {self.decode(key): self.decode(one) for key, one in content}
+            case "$array":
+                return self._read_array(content)
+            case "$strings":
+                return _strings(content)
+            case "$sparse":
+                return self._sparse(content)
+            case "$dtype":
+                if content not in _DTYPES:
+                    raise ValueError(f"unknown type {content!r}")
+                return np.dtype(content).type
+            case "$object":
+                return self._decode_object(value, self)
+        raise ValueError(f"unknown entry {tag!r}")
+
+    def _sparse(self, content: dict[str, Any]) -> Any:
+        data, indices, indptr = (
+            self.decode(content[part]) for part in ("data", "indices", "indptr")
+        )
+        maker = _SPARSE[content["class"]]
+        if not all(isinstance(part, np.ndarray) for part in (data, indices, indptr)):
+            return content  # arrays that are only described
+        return checked_sparse(maker, data, indices, indptr, tuple(content["shape"]))
+
+
+def _strings(content: dict[str, Any]) -> NDArray:
+    values, shape = content["values"], tuple(content["shape"])
+    if not all(type(one) is str for one in values):
+        raise ValueError("an array of strings holds something else")
+    if content["dtype"] == "str":
+        if max(map(len, values), default=0) * len(values) > _LARGEST_STRINGS:
+            raise ValueError("an array of strings that would be too large")
+        return np.array(values, dtype=np.str_).reshape(shape)
+    strings = np.empty(len(values), dtype=object)
+    strings[:] = values
+    return strings.reshape(shape)
+
+
+def _a(value: Any) -> str:
+    """What something is, in words: "a function (analyse)", "a RandomState"."""
+    if callable(value) and hasattr(value, "__name__"):
+        return f"a function or class ({value.__name__})"
+    return f"an object of type {type(value).__name__}"

@@ -1,0 +1,235 @@
+"""The models of a whole grid of C, for little more than the price of one."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight
+
+from polymargin.estimators._grid import check_grid, resolve_grid
+from polymargin.estimators._target import encode_target
+from polymargin.estimators.linear import (
+    LinearMulticlassSVC,
+    _fold_binary,
+    _n_threads,
+    check_overflow,
+)
+from polymargin.solvers import DualSolver
+
+
+@dataclass(frozen=True, eq=False)
+class RegularizationPath:
+    """Models for a grid of C, each with its certificate; every array has one entry per C.
+
+    Attributes
+    ----------
+    Cs : ndarray of shape (n_Cs,)
+        The values of C, in the order given.
+    coefs : ndarray of shape (n_Cs, n_classes, n_features), or (n_Cs, 1, n_features) for two classes
+        Weights, as `coef_` of :class:`LinearMulticlassSVC`.
+    intercepts : ndarray of shape (n_Cs, n_classes), or (n_Cs, 1)
+        Constants of the decision functions.
+    classes : ndarray of shape (n_classes,)
+        The labels, sorted.
+    objectives, dual_objectives : ndarray of shape (n_Cs,)
+        Primal objective of each model, and the lower bound of the optimum.
+    gaps : ndarray of shape (n_Cs,)
+        Certified relative duality gaps.
+    n_support : ndarray of shape (n_Cs,)
+        Number of examples with a nonzero dual variable.
+    n_iters : ndarray of shape (n_Cs,)
+        Passes made.
+    times : ndarray of shape (n_Cs,)
+        Seconds (wall clock), from the solution of the C before.
+    histories : list of dict
+        As `history_` of :class:`LinearMulticlassSVC`.
+    """
+
+    Cs: NDArray[np.float64]
+    coefs: NDArray = field(repr=False)
+    intercepts: NDArray = field(repr=False)
+    classes: NDArray
+    objectives: NDArray[np.float64]
+    dual_objectives: NDArray[np.float64]
+    gaps: NDArray[np.float64]
+    n_support: NDArray[np.int64]
+    n_iters: NDArray[np.int64]
+    times: NDArray[np.float64]
+    histories: list[dict[str, NDArray]] = field(repr=False)
+    _model: LinearMulticlassSVC = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.Cs)
+
+    def estimator(self, C: float) -> LinearMulticlassSVC:
+        """The model of one C as a fitted estimator; its `coef_` is a part of `coefs`, not a copy.
+
+        Parameters
+        ----------
+        C : float
+            One of `Cs`.
+
+        Returns
+        -------
+        LinearMulticlassSVC
+            Fitted.
+        """
+        at = np.flatnonzero(self.Cs == C)
+        if len(at) == 0:
+            known = ", ".join(f"{value:g}" for value in self.Cs)
+            raise ValueError(f"C={C!r} is not on the path, whose values are {known}.")
+        i = int(at[0])
+        model: LinearMulticlassSVC = clone(self._model).set_params(C=float(C))
+        model.n_features_in_ = self._model.n_features_in_
+        if hasattr(self._model, "feature_names_in_"):
+            model.feature_names_in_ = self._model.feature_names_in_
+        model.classes_ = self.classes
+        model.coef_, model.intercept_ = self.coefs[i], self.intercepts[i]
+        model.objective_ = float(self.objectives[i])
+        model.dual_objective_ = float(self.dual_objectives[i])
+        model.dual_gap_ = float(self.gaps[i])
+        model.n_iter_ = int(self.n_iters[i])
+        model.history_ = self.histories[i]
+        return model
+
+
+def regularization_path(
+    X: Any,
+    y: Any,
+    Cs: Any = 10,
+    *,
+    loss: str = "crammer_singer",
+    top_k: int | None = None,
+    tol: float = 1e-3,
+    max_iter: int = 1000,
+    fit_intercept: bool = True,
+    intercept_scaling: float = 1.0,
+    class_weight: Any = None,
+    sample_weight: Any = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    solver: DualSolver | None = None,
+) -> RegularizationPath:
+    """Train the linear models for a grid of C, each from its neighbour.
+
+    The values of C are solved from the smallest up; the dual variables of one are made to fit the
+    next. Every model is certified to `tol`, as a fit of :class:`LinearMulticlassSVC` would be.
+
+    Parameters
+    ----------
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Training data. C-contiguous arrays and canonical CSR matrices are not copied.
+    y : array-like of shape (n_samples,)
+        Labels of any type that can be sorted.
+    Cs : array-like of float, or int, default=10
+        Values of C in any order, without duplicates. A number stands for that many values, evenly
+        spread in their logarithm, from 0.01 to 100 divided by the mean squared length of the rows.
+    loss, top_k, tol, max_iter, fit_intercept, intercept_scaling, class_weight, random_state, \
+            n_jobs, verbose, solver
+        As in :class:`LinearMulticlassSVC`; `max_iter` and the solver's `time_limit` count for each
+        C anew.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights of the examples, not negative.
+
+    Returns
+    -------
+    RegularizationPath
+        The models, in the order of `Cs`.
+
+    See Also
+    --------
+    LinearMulticlassSVCCV : Chooses C by cross-validation.
+    RegularizationPathDisplay : Draws a path.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import regularization_path
+    >>> X, y = load_iris(return_X_y=True)
+    >>> path = regularization_path(X, y, [0.01, 0.1, 1.0], random_state=0)
+    >>> path.coefs.shape
+    (3, 3, 4)
+    >>> bool((path.gaps <= 1e-3).all())
+    True
+    >>> path.estimator(1.0).score(X, y) > 0.9
+    True
+    """
+    model = LinearMulticlassSVC(
+        loss=loss,
+        top_k=top_k,
+        tol=tol,
+        max_iter=max_iter,
+        fit_intercept=fit_intercept,
+        intercept_scaling=intercept_scaling,
+        class_weight=class_weight,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        verbose=verbose,
+        solver=solver,
+    )
+    model._validate_params()
+    grid = check_grid(Cs)
+    X, y = model._validate_training_data(X, y)
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    target = encode_target(y, C=1.0, sample_weight=weight, class_weight=class_weight)
+    problem = model._problem(X, target)
+    grid = resolve_grid(grid, problem)
+    order = np.argsort(grid)
+    solutions = (DualSolver() if solver is None else solver).solve_path(
+        problem,
+        grid[order],
+        tol=tol,
+        max_iter=max_iter,
+        random_state=check_random_state(random_state).randint(np.iinfo(np.int32).max),
+        n_jobs=_n_threads(n_jobs),
+        verbose=int(verbose),
+    )
+    coefs: list[Any] = [None] * len(grid)
+    intercepts: list[Any] = [None] * len(grid)
+    histories: list[Any] = [None] * len(grid)
+    primal, dual, gaps, times = np.empty((4, len(grid)))
+    n_support, n_iters = np.empty((2, len(grid)), np.int64)
+    unfinished = []
+    began = time.perf_counter()
+    for at, solution in zip(order, solutions, strict=True):
+        if solution.status == "interrupted":
+            raise KeyboardInterrupt
+        check_overflow(solution)
+        coefs[at] = _fold_binary(solution.coef, problem)
+        intercepts[at] = _fold_binary(solution.intercept, problem)
+        primal[at], dual[at], gaps[at] = solution.primal, solution.dual, solution.gap
+        n_support[at] = np.count_nonzero(np.diff(solution.block.indptr))
+        n_iters[at], histories[at] = solution.n_iter, solution.history
+        times[at], began = time.perf_counter() - began, time.perf_counter()
+        if solution.status in ("max_iter", "time_limit"):
+            unfinished.append(f"{grid[at]:g} (gap {solution.gap:.2g})")
+    if unfinished:
+        warnings.warn(
+            f"regularization_path stopped before tol={tol:g} at C = {', '.join(unfinished)}. "
+            "Increase max_iter or tol, scale the features, or leave these values out.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return RegularizationPath(
+        Cs=grid,
+        coefs=np.stack(coefs),
+        intercepts=np.stack(intercepts),
+        classes=target.classes,
+        objectives=primal,
+        dual_objectives=dual,
+        gaps=gaps,
+        n_support=n_support,
+        n_iters=n_iters,
+        times=times,
+        histories=histories,
+        _model=model,
+    )

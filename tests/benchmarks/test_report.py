@@ -1,0 +1,154 @@
+"""Tables, plots and the results page: they say what the files say, and name what is missing."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="the plots need matplotlib")
+
+from benchmarks import report
+from benchmarks.solvers_bench import plots, tables
+
+
+def cell(setting, cpu, distance, **more):
+    base = {"setting": setting, "status": "ok", "cpu": cpu, "wall": cpu / 2, "total": cpu}
+    return base | {"suboptimality": distance, "accuracy": 0.9, "memory_mb": 12.3} | more
+
+
+def series(solver, cells, *, ours=False, state="reached", threads=1, objective="crammer_singer"):
+    return {
+        "data": "letter",
+        "C": 1.0,
+        "objective": objective,
+        "solver": solver,
+        "ours": ours,
+        "threads": threads,
+        "setting": "tol",
+        "package": "numpy",
+        "reference_gap": 2e-5,
+        "state": state,
+        "cells": cells,
+    }
+
+
+def ours(*times):
+    history = {"time": [0.1, 0.2], "gap": [1e-2, 1e-3]}
+    cells = [
+        cell(setting, time, distance, passes=7, gap=distance, history=history)
+        for setting, time, distance in zip((1e-2, 1e-3), times, (8e-3, 8e-4), strict=True)
+    ]
+    return series(tables.OURS, cells, ours=True)
+
+
+@pytest.fixture
+def content():
+    timeout = {"setting": 1e-3, "status": "timeout", "limit": 120.0}
+    fast = series("LIBLINEAR -s 4", [cell(0.1, 1.0, 9e-3), cell(0.01, 3.0, 5e-4)])
+    slow = series("NumPy SGD", [cell(1, 9.0, 0.3), timeout], state="timeout")
+    two = series("polymargin [float64, 2 threads]", [cell(1e-3, 1.0, 9e-4)], ours=True, threads=2)
+    other = [cell(1e-1, 0.5, None), cell(1e-2, 0.7, None) | {"status": "not converged"}]
+    logistic = series("LogisticRegression", other, state="done", objective="logistic")
+    return tables.compact(
+        {
+            "date": "2026-01-02",
+            "commit": "abc",
+            "machine": {"cpu": "some CPU", "cores": 2, "memory_gb": 8.0},
+            "versions": {"polymargin": "1"},
+            "limits": {"run": 120.0, "budget": 300.0},
+            "planned": ["letter C=1 crammer_singer", "aloi C=1 crammer_singer"],
+            "absent": {"snapml SVM": "snapml is not usable"},
+            "absent_data": {"mnist": "no file"},
+            "series": [ours(0.5, 1.0), two, fast, slow, logistic],
+        }
+    )
+
+
+def test_the_fastest_run_that_got_there_counts(content):
+    by_name = {one["solver"]: one for one in content["series"]}
+    assert tables.seconds_to(by_name[tables.OURS], 1e-2) == 0.5
+    assert tables.seconds_to(by_name[tables.OURS], 1e-3) == 1.0
+    assert tables.seconds_to(by_name["NumPy SGD"], 1e-2) is None
+    assert tables.seconds_to(by_name["polymargin [float64, 2 threads]"], 1e-3) == 0.5  # wall
+
+
+def test_ratios_timeouts_and_absences_are_in_the_tables(content):
+    text = tables.page(content)
+    assert "| letter | 1 | 1 | not run | 3 | over 120 s | 3.0x |" in text
+    assert "polymargin (float64, one thread) is first in 1 of 1 problems." in text
+    assert "absent: snapml SVM: snapml is not usable" in text
+    assert "absent: mnist: no file" in text
+    assert "| LIBLINEAR -s 4 | 1 | 3 | 1.00 |  | 90.00 | 12 |" in text
+    assert "| LogisticRegression | tol=0.01 | 0.7 | 90.00 | 12 | not converged |" in text
+
+
+def test_where_we_are_not_first_it_is_marked_and_explained(content):
+    content["series"][0] = tables.compact({"series": [ours(2.0, 9.0)]})["series"][0]
+    text = tables.ratios(content)
+    assert "0.3x (not first)" in text
+    assert "first in 0 of 1" in text
+    assert "letter C=1: LIBLINEAR -s 4 needs 3 s, polymargin 9 s in 7 passes" in text
+    assert "2 certificates included" in text
+    assert "ended 8.0e-03 above after 2 s" in text
+
+
+def test_no_peer_that_got_there(content):
+    content["series"] = [one for one in content["series"] if "LIBLINEAR" not in one["solver"]]
+    assert "no peer got there" in tables.ratios(content)
+
+
+@pytest.mark.parametrize(
+    ("state", "cells", "expected"),
+    [
+        ("error", [{"setting": 1, "status": "error", "error": "a|b"}], "error: a/b"),
+        ("over budget", [cell(1, 9.0, 0.02)], "over budget (2e-02)"),
+        ("not reached", [cell(1, 9.0, 0.02)], "not reached (2e-02)"),
+    ],
+)
+def test_other_endings(state, cells, expected):
+    assert tables.outcome(series("peer", cells, state=state), 1e-3) == expected
+
+
+def test_histories_become_counts_and_figures_are_rounded(content):
+    cells = content["series"][0]["cells"]
+    assert [("history" in c, c["certificates"]) for c in cells] == [(False, 2), (False, 2)]
+    one = tables.compact({"series": [series("peer", [cell(1, 1 / 3, 0.5)])]})
+    assert one["series"][0]["cells"][0]["cpu"] == 0.333333
+
+
+def test_curves_have_a_line_per_solver(content):
+    figure = plots.draw(content, "letter", 1.0)
+    first, gaps, accuracy = figure.axes
+    assert len(first.lines) == 3  # one thread only
+    assert len(gaps.lines) == 1
+    assert len(accuracy.lines) == 4
+    assert plots.draw(content, "usps", 1.0) is None
+
+
+def test_the_page_is_made_of_the_files(content, tmp_path):
+    results, page = tmp_path / "results", tmp_path / "docs" / "benchmarks.md"
+    (results / "papers").mkdir(parents=True)
+    text = report.write(results, page)
+    assert text.count("Not run") == 4
+    assert "No result file states claims" in text
+
+    (results / "solvers_full.json").write_text(json.dumps(content))
+    (results / "speed.json").write_text(json.dumps({"versions": {"numpy": "2"}, "rows": []}))
+    (results / "speed.md").write_text("| speed |\n")
+    claims = [
+        {"paper": "A, table 1", "claim": "x | y", "measured": "2 times", "holds": "yes"},
+        {"paper": "A, table 2", "claim": "z", "measured": "no", "holds": "partly"},
+    ]
+    (results / "papers" / "a.json").write_text(json.dumps({"claims": claims}))
+    (results / "papers" / "b.json").write_text(json.dumps([1, 2]))
+    assert report.main(["--results", str(results), "--page", str(page)]) == 0
+    text = page.read_text()
+    assert "1 of 2 problems were run." in text
+    assert "- crammer_singer, not run: aloi (C = 1)." in text
+    assert "| A, table 1 | x \\| y | 2 times | holds |" in text
+    assert "1 of 2 claims hold" in text
+    assert "without a claim in the file: b." in text
+    assert "some CPU" in text
+    assert "![letter, C = 1](../results/solvers_letter_C1.png)" in text
+    assert (results / "solvers_letter_C1.png").stat().st_size > 1000

@@ -1,0 +1,156 @@
+"""The report in a real browser: drawn, sortable, silent, dark, and readable on a phone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from polymargin.report import write_report
+from tests.report.conftest import LABELS
+
+
+class Opened:
+    """A page with everything it said and asked for."""
+
+    def __init__(self, browser, path, **options):
+        self.context = browser.new_context(**options)
+        self.page = self.context.new_page()
+        self.said, self.asked = [], []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.said.append("dialog"), dialog.dismiss()))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_function("document.documentElement.dataset.ready === 'true'")
+        self.page.wait_for_function("document.querySelectorAll('.chart svg').length === 3")
+
+    def column(self, table, index):
+        return self.page.eval_on_selector_all(
+            f"#{table} tbody tr:not([hidden]) td:nth-child({index})",
+            "cells => cells.map(cell => cell.dataset.value ?? cell.textContent)",
+        )
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory, awkward):
+    model, X, y = awkward
+    target = tmp_path_factory.mktemp("report") / "report.html"
+    trace = {"pass": [1, 2, 3], "time": [0.1, 0.2, 0.3], "gap": [0.5, 0.05, 0.005]}
+    write_report(target, model, X, y, trace=trace)
+    return target
+
+
+@pytest.fixture
+def opened(browser, path):
+    page = Opened(browser, path, viewport={"width": 1200, "height": 800})
+    yield page
+    page.context.close()
+
+
+def background(page):
+    return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+
+def brightness(colour):
+    return np.mean([int(part) for part in colour.removeprefix("rgb(").rstrip(")").split(",")])
+
+
+def test_it_is_drawn_without_a_word_or_a_request(opened, path):
+    page = opened.page
+    for chart in ("gap-chart", "objective-chart", "top-k-chart"):
+        assert page.locator(f"#{chart} path").count() >= 1
+        assert page.locator(f"#{chart} path").first.get_attribute("d").startswith("M")
+        assert "NaN" not in page.locator(f"#{chart}").inner_html()
+    colours = page.evaluate(
+        """() => { const c = document.getElementById('heat');
+        const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
+        const seen = new Set();
+        for (let i = 0; i < d.length; i += 4) seen.add(d[i] + ',' + d[i+1] + ',' + d[i+2]);
+        return seen.size; }"""
+    )
+    assert colours >= 3  # ground, right and wrong cells
+    assert page.locator("#feature-lists li").count() > 0
+    assert opened.said == []
+    assert opened.asked == [path.as_uri()]
+
+
+def test_labels_are_shown_literally(opened):
+    names = opened.column("class-table", 1)
+    assert {name.replace(" unknown to the model", "") for name in names} == {
+        *LABELS,
+        "never <seen>",
+    }
+    assert opened.page.locator("#feature-class option").all_text_contents() == sorted(LABELS)
+
+
+def test_columns_sort_both_ways(opened):
+    for index in range(2, 6):
+        for _ in range(2):
+            opened.page.click(f"#class-table thead th:nth-child({index}) button")
+            values = [float(value) for value in opened.column("class-table", index)]
+            kind = opened.page.get_attribute(
+                f"#class-table thead th:nth-child({index})", "aria-sort"
+            )
+            assert values == sorted(values, reverse=kind == "descending")
+    opened.page.click("#class-table thead th:nth-child(1) button")
+    names = opened.column("class-table", 1)
+    assert len(names) == 6
+    assert (
+        opened.page.get_attribute("#class-table thead th:nth-child(1)", "aria-sort") == "ascending"
+    )
+
+
+def test_search_and_choice_of_a_pair_filter_the_rows(opened):
+    page = opened.page
+    before = len(opened.column("mistake-table", 1))
+    page.fill('input[data-table="class-table"]', "spaces")
+    assert opened.column("class-table", 1) == ["with spaces"]
+    row = page.locator("#pairs tbody tr").first
+    true, predicted = (row.get_attribute(f"data-{name}") for name in ("true", "predicted"))
+    count = int(row.locator("td").nth(2).get_attribute("data-value"))
+    row.click()
+    shown = page.locator("#mistake-table tbody tr:not([hidden])")
+    assert shown.count() == count < before
+    assert {item.get_attribute("data-true") for item in shown.all()} == {true}
+    assert {item.get_attribute("data-predicted") for item in shown.all()} == {predicted}
+    page.click("#mistake-filter button")
+    assert len(opened.column("mistake-table", 1)) == before
+    assert opened.said == []
+
+
+def test_hovering_reads_the_charts_and_the_matrix(opened):
+    page = opened.page
+    page.locator("#heat").scroll_into_view_if_needed()
+    box = page.locator("#heat").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 12, box["y"] + box["height"] / 12)
+    assert "predicted:" in page.inner_text("#tip")
+    page.click('[data-zoom="in"]')
+    page.click('[data-zoom="all"]')
+    page.uncheck("#similar")
+    page.locator("#gap-chart svg").hover()
+    assert "seconds" in page.inner_text("#tip")
+    page.click('[data-axis="pass"]')
+    assert "passes" in page.inner_text("#gap-chart")
+    page.select_option("#feature-class", "2")
+    assert opened.said == []
+
+
+def test_dark_follows_the_system_and_the_button(browser, path):
+    for scheme in ("light", "dark"):
+        opened = Opened(browser, path, color_scheme=scheme)
+        assert (brightness(background(opened.page)) < 128) == (scheme == "dark")
+        opened.page.click("#theme")
+        assert (brightness(background(opened.page)) < 128) == (scheme == "light")
+        assert opened.said == []
+        opened.context.close()
+
+
+def test_a_phone_needs_no_sideways_scrolling(browser, path):
+    opened = Opened(
+        browser, path, viewport={"width": 360, "height": 740}, is_mobile=True, has_touch=True
+    )
+    wide = opened.page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= 360
+    assert opened.page.locator("#heat").bounding_box()["width"] > 250
+    assert opened.said == []
+    opened.context.close()

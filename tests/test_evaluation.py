@@ -1,0 +1,107 @@
+"""Accuracies, ranks and confused pairs agree with scikit-learn's metrics and with counting."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn import metrics
+
+from polymargin import evaluation
+from polymargin.evaluation import compare, evaluate
+
+
+class Scores:
+    """A classifier whose scores are the data."""
+
+    def __init__(self, classes):
+        self.classes_ = np.asarray(classes)
+
+    def decision_function(self, X):
+        X = np.asarray(X)
+        return X[:, 0] if len(self.classes_) == 2 else X
+
+
+@st.composite
+def scored_examples(draw):
+    k = draw(st.integers(2, 6))
+    n = draw(st.integers(1, 25))
+    width = 1 if k == 2 else k
+    # few distinct values, so that ties are common
+    values = draw(st.lists(st.integers(-2, 2), min_size=n * width, max_size=n * width))
+    labels = draw(st.lists(st.integers(0, k + 1), min_size=n, max_size=n))
+    names = np.array([f"class {i}" for i in range(k + 2)])
+    X = np.array(values, float).reshape(n, width)
+    return X, names[:k], names[np.array(labels)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(scored_examples())
+def test_counts_are_those_of_scikit_learn_and_of_plain_counting(drawn):
+    X, classes, y = drawn
+    found = evaluate(Scores(classes), X, y)
+    predicted = found.labels[found.predicted]
+    scores = evaluation.score_matrix(Scores(classes), X)
+    by_hand = [classes[sorted(range(len(classes)), key=lambda j: (-row[j], j))] for row in scores]
+
+    assert list(predicted) == [order[0] for order in by_hand]
+    assert found.accuracy == pytest.approx(np.mean(predicted == y))
+    for k in range(1, len(classes) + 1):
+        hits = np.mean([label in order[:k] for label, order in zip(y, by_hand, strict=True)])
+        assert found.top_k_accuracy(k) == pytest.approx(hits)
+        assert found.top_k_curve()[k - 1] == pytest.approx(hits)
+    assert found.macro_f1 == pytest.approx(
+        metrics.f1_score(y, predicted.astype(str), average="macro", zero_division=0)
+    )
+    matrix = metrics.confusion_matrix(y, predicted.astype(str), labels=list(found.labels))
+    np.testing.assert_array_equal(found.confusion.toarray(), matrix)
+    table = metrics.precision_recall_fscore_support(
+        y, predicted.astype(str), labels=list(found.labels), zero_division=0
+    )
+    for ours, theirs in zip(
+        (found.precision, found.recall, found.f1, found.support), table, strict=True
+    ):
+        np.testing.assert_allclose(ours, theirs)
+    assert found.n_unseen == sum(label not in classes for label in y)
+    assert set(found.unseen) == {label for label in y if label not in classes}
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1))
+def test_confused_pairs_are_counted_and_sorted(pairs):
+    y, predicted = map(np.array, zip(*pairs, strict=True))
+    found = compare(y, predicted).confused_pairs()
+    counts = Counter(pair for pair in pairs if pair[0] != pair[1])
+    assert {(pair.true, pair.predicted): pair.count for pair in found} == dict(counts)
+    assert [pair.count for pair in found] == sorted(counts.values(), reverse=True)
+    for pair in found:
+        assert pair.share == pytest.approx(pair.count / np.sum(y == pair.true))
+
+
+def test_blocks_do_not_change_the_result(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(97, 5)), rng.integers(0, 6, 97)
+    whole = evaluate(Scores(np.arange(5)), X, y)
+    monkeypatch.setattr(evaluation, "BLOCK", 35)
+    parts = evaluate(Scores(np.arange(5)), X, y)
+    for name in ("true", "predicted", "rank", "margin"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(parts, name))
+
+
+def test_the_margin_is_zero_exactly_for_what_is_right():
+    X = np.array([[3.0, 1.0, 0.0], [0.5, 2.0, 0.0], [0.0, 0.0, 1.0]])
+    found = evaluate(Scores(["a", "b", "c"]), X, np.array(["a", "a", "z"]))
+    np.testing.assert_allclose(found.margin[:2], [0.0, 1.5])
+    assert np.isnan(found.margin[2])
+
+
+def test_nothing_to_evaluate_is_an_error():
+    with pytest.raises(ValueError, match="no examples"):
+        evaluate(Scores(["a", "b", "c"]), np.empty((0, 3)), [])
+    with pytest.raises(ValueError, match="no examples"):
+        compare([], [])
+    with pytest.raises(ValueError, match="one length"):
+        compare([1, 2], [1])

@@ -1,0 +1,44 @@
+"""The examples run, and learn."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from benchmarks import datasets
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("options", [[], ["--dicts"]])
+def test_text_stream_of_generated_texts(options, capsys):
+    assert load("text_stream").main(["--generate", "1000", *options]) > 0.9
+    assert "20 classes" in capsys.readouterr().out
+
+
+def test_text_stream_of_a_file(tmp_path):
+    words = {"fruit": "apple pear plum", "tool": "hammer saw drill", "bird": "wren owl kite"}
+    path = tmp_path / "texts.jsonl"
+    lines = [
+        {"text": f"a {words[label]} {i}", "label": label} for i in range(60) for label in words
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    assert load("text_stream").main([str(path), "--batch", "7"]) > 0.9
+
+
+def test_text_stream_of_clinc150():
+    path = datasets.data_folder() / "clinc150.jsonl.gz"
+    if not path.is_file():
+        pytest.skip(f"{path} is absent")
+    assert load("text_stream").main([str(path)]) > 0.7  # 18 % of the texts are out of scope

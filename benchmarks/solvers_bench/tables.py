@@ -120,6 +120,8 @@ def ratio_row(
         last = "no peer got there"
     else:
         last = f"{best[1] / max(mine, 1e-9):.1f}x" + ("" if best[1] >= mine else " (not first)")
+    if last and any(series["state"] == "unfinished" for series in group if not series["ours"]):
+        last += ", a peer unfinished"
     return [key[0], f"{key[1]:g}", *cells, last]
 
 

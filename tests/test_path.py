@@ -21,7 +21,7 @@ from polymargin import (
     regularization_path,
 )
 from polymargin.losses import LOSSES
-from polymargin.solvers.dual import _Run
+from polymargin.solvers.run import Run
 from tests.estimators import LOSS_PARAMS, loss_id, make_problem, make_sparse_problem
 from tests.reference.objective import Spec, dual, dual_infeasibility, primal
 
@@ -152,7 +152,7 @@ def test_the_start_is_feasible_and_the_best_on_its_ray(loss, ratio):
     X, y = make_problem()
     problem = problem_of(X, y, loss)
     rng = np.random.default_rng(0)
-    run = _Run(DualSolver(), problem, 1e-3, 1000, rng, 1, 0)
+    run = Run(DualSolver(), problem, 1e-3, 1000, rng, 1, 0)
     run.start(None)
     run.loop(None)
     p = run.state.dual_block().toarray()

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 
 from polymargin import DualSolver, Problem
 from polymargin.solvers.certificate import certify
-from polymargin.solvers.dual import _Run
+from polymargin.solvers.run import Run
 
 
 @dataclass
@@ -93,7 +93,7 @@ def trace(
     found = Trace()
     rng = np.random.default_rng(check_random_state(seed).randint(np.iinfo(np.int32).max))
     began, paused, due = time.process_time(), 0.0, 0.0
-    run = _Run(solver, problem, 0.0, max_iter, rng, 1, 0)
+    run = Run(solver, problem, 0.0, max_iter, rng, 1, 0)
 
     def look(record: dict[str, Any]) -> None:
         nonlocal paused, due

@@ -25,8 +25,8 @@ from sklearn.utils import check_random_state
 from polymargin._kernels import kernels
 from polymargin.kernel_functions import TrainingKernel
 from polymargin.losses import Loss
-from polymargin.solvers.dual import Progress
 from polymargin.solvers.row_cache import MemberGram, RowCache
+from polymargin.solvers.run import Progress
 from polymargin.solvers.solution import DualSolution, feasible_start
 
 NEW_EXAMPLES = 512  # per round, or half as many as there are support patterns

@@ -23,7 +23,7 @@ from polymargin.solvers.checkpoint import CheckpointError, Tree, digest_of
 from polymargin.solvers.solution import Solution
 
 if TYPE_CHECKING:
-    from polymargin.solvers.dual import _Run
+    from polymargin.solvers.run import Run
 
 OF_A_RUN = ("n_iter", "dual_sum", "last_certified", "v", "v_pass", "status")
 SCALARS = (bool, int, float, type(None), np.generic)
@@ -64,7 +64,7 @@ def made_for(
     }
 
 
-def snapshot(run: _Run) -> Tree:
+def snapshot(run: Run) -> Tree:
     """The state of a run after a pass."""
     tree = {name: getattr(run, name) for name in OF_A_RUN}
     tree["guess"] = [run.guess[False], run.guess[True]]
@@ -87,7 +87,7 @@ def snapshot(run: _Run) -> Tree:
     return tree
 
 
-def restore(run: _Run, tree: Tree) -> None:
+def restore(run: Run, tree: Tree) -> None:
     """Put a run that has just started into the state of a snapshot."""
     if tree["n_iter"] > run.max_iter:
         raise CheckpointError(
@@ -134,7 +134,7 @@ def _plain_attributes(thing: Any) -> Tree:
     return {name: value for name, value in own.items() if isinstance(value, kinds)}
 
 
-def _set_attributes(thing: Any, saved: Tree, run: _Run) -> None:
+def _set_attributes(thing: Any, saved: Tree, run: Run) -> None:
     for name, value in saved.items():
         held = getattr(thing, name)
         if not isinstance(value, np.ndarray):
@@ -145,7 +145,7 @@ def _set_attributes(thing: Any, saved: Tree, run: _Run) -> None:
             setattr(thing, name, _like_weights(value, run))
 
 
-def _like_weights(value: NDArray, run: _Run) -> NDArray:
+def _like_weights(value: NDArray, run: Run) -> NDArray:
     """Arrays of weights aligned as the others are."""
     if value.shape != run.state.W.shape:
         return value

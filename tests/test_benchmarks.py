@@ -274,7 +274,8 @@ def test_methods_are_measured_against_the_default_one():
     X, y = rng.standard_normal((60, 5)), np.arange(60, dtype=np.int32) % 3
     rows = methods.measure("made up", make_problem(X, y, "weston_watkins", 0.1))
     assert [row["method"] for row in rows] == ["newton", "walrus", "greedy", "active_set"]
-    rows[2] |= {"pass": 3 * rows[0]["pass"], "0.001": None}
+    rows[0] |= {"pass": 0.01, "0.01": 0.02, "0.001": 0.03}  # the clock of the CPU may be coarse
+    rows[2] |= {"pass": 0.03, "0.001": None}
     lines = methods.table(rows).splitlines()
     assert lines[2].endswith("| newton | 1.00 | 1.00 | 1.00 |")
     assert lines[4].split("|")[5].strip() == "3.00"

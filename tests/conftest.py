@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes long; runs only with --run-slow")
+    if (
+        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ):  # so it is in jobs of a shell's background,
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # where Ctrl-C would do nothing
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

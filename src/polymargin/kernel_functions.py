@@ -168,6 +168,7 @@ class TrainingKernel:
         compiled = not sparse.issparse(X) and function is not None and not callable(function.kernel)
         self._tile = COMPILED_TILE if compiled else OTHER_TILE
         self._room = np.empty(self._tile[0] * self._tile[1] if compiled else 0, self.dtype)
+        self._diagonal: NDArray[np.float64] | None = None
 
     def block(
         self,
@@ -203,7 +204,9 @@ class TrainingKernel:
         """``k(x_i, x_i)``."""
         if self.function is None:
             return np.diagonal(self.X).astype(np.float64)
-        return self.function.diagonal(self.X)
+        if self._diagonal is None:
+            self._diagonal = self.function.diagonal(self.X)
+        return self._diagonal
 
     def _parts(self, examples: NDArray[np.int64], size: int) -> Iterator[tuple[slice, _Rows]]:
         for first in range(0, len(examples), size):
@@ -219,3 +222,41 @@ class TrainingKernel:
         shape = (len(rows[0]), len(columns[0]))
         out = self._room[: shape[0] * shape[1]].reshape(shape) if len(self._room) else None
         return self.function.block(rows[1], columns[1], rows[2], columns[2], out=out)
+
+
+class SharedKernel(TrainingKernel):
+    """The whole Gram matrix, computed once for all who read it, in any thread.
+
+    Parameters
+    ----------
+    kernel : TrainingKernel
+        What to compute; the matrix itself, if it holds one, is not copied.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (n, n)
+    n_evaluations : int
+        Kernel values computed for the matrix.
+    """
+
+    def __init__(self, kernel: TrainingKernel) -> None:
+        self.X = kernel.X
+        self.function = kernel.function
+        self.n = kernel.n
+        self.dtype = kernel.dtype
+        self._tile = OTHER_TILE
+        everyone = np.arange(kernel.n)
+        self.matrix = kernel.X if self.function is None else kernel.block(everyone, everyone)
+        self.n_evaluations = 0 if self.function is None else kernel.n_evaluations
+
+    def diagonal(self) -> NDArray[np.float64]:
+        """``k(x_i, x_i)``."""
+        return np.diagonal(self.matrix).astype(np.float64)
+
+    def _parts(self, examples: NDArray[np.int64], size: int) -> Iterator[tuple[slice, _Rows]]:
+        for first in range(0, len(examples), size):
+            part = slice(first, min(first + size, len(examples)))
+            yield part, (examples[part], None, None)
+
+    def _values(self, rows: _Rows, columns: _Rows) -> NDArray:
+        return self.matrix[np.ix_(rows[0], columns[0])]

@@ -139,6 +139,7 @@ def _into(out: NDArray | None, K: NDArray) -> NDArray:
 
 COMPILED_TILE = (512, 1024)  # kernel values that stay in a cache while they are used
 OTHER_TILE = (2048, 2048)  # a call costs more here
+ROWS_AT_ONCE = 128  # of a matrix in memory
 _Rows = tuple[NDArray[np.int64], Any, NDArray | None]  # indices, the rows, their squared norms
 
 
@@ -155,7 +156,11 @@ class TrainingKernel:
     ----------
     n_evaluations : int
         Kernel values computed so far.
+    at_hand : bool
+        Whether all kernel values are in memory, so that there is no use in keeping some.
     """
+
+    at_hand = False
 
     def __init__(self, X: Any, function: KernelFunction | None) -> None:
         self.X = X
@@ -239,12 +244,13 @@ class SharedKernel(TrainingKernel):
         Kernel values computed for the matrix.
     """
 
+    at_hand = True
+
     def __init__(self, kernel: TrainingKernel) -> None:
         self.X = kernel.X
         self.function = kernel.function
         self.n = kernel.n
         self.dtype = kernel.dtype
-        self._tile = OTHER_TILE
         everyone = np.arange(kernel.n)
         self.matrix = kernel.X if self.function is None else kernel.block(everyone, everyone)
         self.n_evaluations = 0 if self.function is None else kernel.n_evaluations
@@ -253,10 +259,30 @@ class SharedKernel(TrainingKernel):
         """``k(x_i, x_i)``."""
         return np.diagonal(self.matrix).astype(np.float64)
 
-    def _parts(self, examples: NDArray[np.int64], size: int) -> Iterator[tuple[slice, _Rows]]:
-        for first in range(0, len(examples), size):
-            part = slice(first, min(first + size, len(examples)))
-            yield part, (examples[part], None, None)
+    def block(
+        self,
+        rows: NDArray[np.int64],
+        columns: NDArray[np.int64],
+        out: NDArray | None = None,
+        places: NDArray[np.int64] | None = None,
+    ) -> NDArray:
+        """As :meth:`TrainingKernel.block`."""
+        out = np.empty((len(rows), len(columns)), self.dtype) if out is None else out
+        places = np.arange(len(rows)) if places is None else places
+        for first in range(0, len(rows), ROWS_AT_ONCE):
+            part = slice(first, first + ROWS_AT_ONCE)
+            out[places[part]] = self.matrix[rows[part]].take(columns, axis=1)
+        return out
 
-    def _values(self, rows: _Rows, columns: _Rows) -> NDArray:
-        return self.matrix[np.ix_(rows[0], columns[0])]
+    def times(
+        self, columns: NDArray[np.int64], rows: NDArray[np.int64], coef: NDArray
+    ) -> NDArray[np.float64]:
+        """As :meth:`TrainingKernel.times`; most columns are picked out afterwards, few before."""
+        few = 2 * len(columns) < self.n
+        total = np.zeros((len(columns) if few else self.n, coef.shape[1]))
+        coef = coef.astype(self.dtype)
+        for first in range(0, len(rows), ROWS_AT_ONCE):
+            part = slice(first, first + ROWS_AT_ONCE)
+            K = self.matrix[rows[part]]
+            total += (K.take(columns, axis=1) if few else K).T @ coef[part]
+        return total if few else total[columns]

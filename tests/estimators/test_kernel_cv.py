@@ -1,0 +1,437 @@
+"""C of a kernel machine by cross-validation: the choice of a grid search, on one kernel matrix."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, StratifiedKFold
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import polymargin
+from polymargin import KernelMulticlassSVC, KernelMulticlassSVCCV, KernelSolver
+from polymargin.kernel_functions import KernelFunction, SharedKernel, TrainingKernel, resolve_gamma
+from polymargin.losses import get_loss
+from polymargin.solvers.kernel import KernelProblem
+from tests.estimators import LOSS_PARAMS, loss_id, make_problem, make_sparse_problem
+from tests.estimators.test_cv import Watcher
+
+GRID = [0.1, 0.5, 2.0, 10.0]
+EXACT = {"gamma": 0.2, "tol": 1e-7, "random_state": 0}
+NO_ROOM = 0.05  # megabytes: less than the matrix of the problems here
+by_loss = pytest.mark.parametrize("params", LOSS_PARAMS, ids=loss_id)
+
+
+@parametrize_with_checks([KernelMulticlassSVCCV(Cs=[0.1, 1.0], cv=3, tol=1e-10, gamma=0.1)])
+def test_every_check_passes(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def grid_search(X, y, weight=None, **params):
+    model = KernelMulticlassSVC(**params)
+    search = GridSearchCV(model, {"C": GRID}, cv=StratifiedKFold(5))
+    return search.fit(X, y) if weight is None else search.fit(X, y, sample_weight=weight)
+
+
+def assert_same_search(clf, searched):
+    found = np.array([searched.cv_results_[f"split{fold}_test_score"] for fold in range(5)])
+    np.testing.assert_allclose(clf.scores_, found, rtol=1e-12)
+    assert searched.best_params_["C"] == clf.C_
+    assert clf.best_score_ == pytest.approx(searched.best_score_, rel=1e-12)
+
+
+def full_search(**params):
+    return KernelMulticlassSVCCV(Cs=GRID, early_stopping=False, **params)
+
+
+# --- the choice ----------------------------------------------------------------------------------
+
+
+@by_loss
+@pytest.mark.parametrize("cache_size", [200, NO_ROOM], ids=["shared", "computed"])
+def test_choice_and_scores_are_those_of_a_grid_search(params, cache_size):
+    X, y = make_problem(200)
+    clf = full_search(cache_size=cache_size, **params, **EXACT).fit(X, y)
+    assert_same_search(clf, grid_search(X, y, **params, **EXACT))
+    assert (clf.dual_gaps_ <= EXACT["tol"]).all()
+    assert (clf.n_kernel_evaluations_ == 200**2) == (cache_size == 200)
+
+
+def test_two_classes():
+    X, y = make_problem(200, n_classes=2)
+    for loss in ("crammer_singer", "one_vs_rest"):
+        clf = full_search(loss=loss, **EXACT).fit(X, y)
+        assert_same_search(clf, grid_search(X, y, loss=loss, **EXACT))
+        assert clf.decision_function(X).shape == (200,)
+
+
+@pytest.mark.parametrize("cache_size", [200, NO_ROOM], ids=["shared", "computed"])
+def test_weights_are_those_of_a_grid_search(cache_size):
+    """In training and in scoring; balanced classes are those of each training part."""
+    X, y = make_problem(200)
+    weight = np.random.default_rng(0).uniform(0.0, 3.0, len(y))
+    weight[::5] = 0.0
+    params = {"class_weight": "balanced", **EXACT}
+    clf = full_search(cache_size=cache_size, **params).fit(X, y, weight)
+    assert_same_search(clf, grid_search(X, y, weight=weight, **params))
+    again = full_search(cache_size=cache_size, **params).fit(X, y, 2 * np.ones(len(y)))
+    halved = {"Cs": [2 * C for C in GRID], "early_stopping": False, **params}
+    same = KernelMulticlassSVCCV(**halved).fit(X, y)
+    np.testing.assert_allclose(again.scores_.shape, same.scores_.shape)
+
+
+def test_refit_is_the_fit_with_the_chosen_c():
+    X, y = make_problem(200)
+    for cache_size in (200, NO_ROOM):
+        clf = full_search(cache_size=cache_size, **EXACT).fit(X, y)
+        same = KernelMulticlassSVC(C=clf.C_, cache_size=cache_size, **EXACT).fit(X, y)
+        for name in vars(same):
+            if name.endswith("_"):
+                assert hasattr(clf, name), name
+        assert clf.objective_ == pytest.approx(same.objective_, rel=1e-6)
+        assert clf.dual_gap_ <= clf.tol
+        np.testing.assert_allclose(clf.decision_function(X), same.decision_function(X), atol=1e-3)
+        np.testing.assert_array_equal(clf.support_vectors_, X[clf.support_])
+        np.testing.assert_array_equal(clf.predict_top_k(X, 2)[:, 0], clf.predict(X))
+        if cache_size == NO_ROOM:  # computed the same way: the same bits
+            np.testing.assert_array_equal(clf.dual_coef_, same.dual_coef_)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", "callable"])
+def test_other_kernels_and_sparse_rows(kernel):
+    X, y = make_sparse_problem(150)
+    function = (lambda A, B: (A @ B.T).toarray() + 1.0) if kernel == "callable" else kernel
+    params = {**EXACT, "kernel": function, "coef0": 1.0, "degree": 2}
+    shared = full_search(**params).fit(X, y)
+    assert_same_search(shared, grid_search(X, y, **params))
+    computed = full_search(cache_size=NO_ROOM, n_jobs=2, **params).fit(X, y)
+    np.testing.assert_array_equal(computed.scores_, shared.scores_)
+    assert computed.C_ == shared.C_
+    assert sparse.issparse(shared.support_vectors_)
+    np.testing.assert_array_equal(shared.predict(X), computed.predict(X))
+
+
+def test_a_precomputed_kernel_equals_computing_it():
+    X, y = make_problem(200)
+    K = pairwise_kernels(X, metric="rbf", gamma=EXACT["gamma"])
+    computed = full_search(**EXACT).fit(X, y)
+    given = full_search(kernel="precomputed", cache_size=NO_ROOM, **EXACT).fit(K, y)
+    np.testing.assert_array_equal(given.scores_, computed.scores_)
+    assert given.C_ == computed.C_
+    assert given.n_kernel_evaluations_ == 0
+    np.testing.assert_allclose(given.decision_function(K), computed.decision_function(X), atol=1e-3)
+    assert_same_search(given, grid_search(K, y, kernel="precomputed", **EXACT))
+
+
+def test_float32_is_kept():
+    X, y = make_problem(200)
+    clf = full_search(gamma=0.2, random_state=0).fit(X.astype(np.float32), y)
+    assert clf.dual_coef_.dtype == clf.decision_function(X).dtype == np.float32
+    exact = full_search(**EXACT).fit(X, y)
+    np.testing.assert_allclose(clf.scores_.mean(axis=0), exact.scores_.mean(axis=0), atol=0.02)
+
+
+def test_a_number_of_values_spans_what_the_kernel_can_tell_apart():
+    X, y = make_problem(100)
+    clf = KernelMulticlassSVCCV(Cs=3, cv=2, early_stopping=False).fit(X, y)
+    np.testing.assert_allclose(clf.Cs_, [0.01, 1.0, 100.0])
+    assert clf.gamma_ == resolve_gamma("scale", X)
+    clf = KernelMulticlassSVCCV(Cs=3, cv=2, kernel="linear", refit=False).fit(X, y)
+    np.testing.assert_allclose(clf.Cs_, np.array([0.01, 1, 100]) / np.mean(np.sum(X**2, axis=1)))
+
+
+def test_threads_change_nothing():
+    X, y = make_problem(200)
+    for cache_size in (200, NO_ROOM):
+        params = {"Cs": GRID, "random_state": 0, "cache_size": cache_size}
+        one = KernelMulticlassSVCCV(**params).fit(X, y)
+        for early_stopping in (True, False):
+            many = KernelMulticlassSVCCV(**params, n_jobs=3, early_stopping=early_stopping)
+            many.fit(X, y)
+            tried = ~np.isnan(one.scores_)
+            np.testing.assert_array_equal(many.scores_[tried], one.scores_[tried])
+            np.testing.assert_array_equal(many.dual_gaps_[tried], one.dual_gaps_[tried])
+            np.testing.assert_array_equal(many.dual_coef_, one.dual_coef_)
+
+
+# --- one matrix ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scoring", [None, "top_2_accuracy", "f1_macro"])
+def test_every_kernel_value_is_computed_once(scoring):
+    X, y = make_problem(150)
+    computed = []
+
+    def kernel(A, B):
+        computed.append(len(A) * len(B))
+        return pairwise_kernels(A, B, metric="rbf", gamma=0.2)
+
+    clf = full_search(kernel=kernel, scoring=scoring).fit(X, y)
+    assert sum(computed) == 150**2 + 150  # the diagonal tells the scale of C
+    assert clf.n_kernel_evaluations_ == 150**2
+    computed.clear()
+    clf.set_params(cache_size=NO_ROOM, refit=False).fit(X, y)
+    assert clf.n_kernel_evaluations_ == sum(computed) - 6 * 150 > 150**2  # and that of five folds
+
+
+def test_folds_share_the_matrix_and_the_solver_never_asks_for_what_they_hold_out(monkeypatch):
+    X, y = make_problem(150)
+    asked: list[tuple[KernelProblem, set[int]]] = []
+    solve, block = KernelSolver.solve, SharedKernel.block
+
+    def watched_solve(self, problem, **options):
+        asked.append((problem, set()))
+        return solve(self, problem, **options)
+
+    def watched_block(self, rows, columns, *args, **kwargs):
+        asked[-1][1].update(rows.tolist(), columns.tolist())
+        return block(self, rows, columns, *args, **kwargs)
+
+    monkeypatch.setattr(KernelSolver, "solve", watched_solve)
+    monkeypatch.setattr(SharedKernel, "block", watched_block)
+    full_search(refit=False).fit(X, y)
+    assert len({id(problem.kernel.matrix) for problem, _ in asked}) == 1
+    for position, (train, _) in enumerate(StratifiedKFold(5).split(X, y)):
+        for problem, examples in asked[position::5]:
+            assert examples <= set(train.tolist())
+            np.testing.assert_array_equal(np.flatnonzero(problem.c), train)
+
+
+def test_values_of_c_start_from_their_neighbour():
+    X, y = make_problem(300)
+    grid = [1.0, 1.1, 1.2]
+    starts = []
+
+    class Watched(KernelSolver):
+        def solve(self, problem, **options):
+            starts.append(options["start"])
+            return super().solve(problem, **options)
+
+    KernelMulticlassSVCCV(Cs=grid, cv=2, solver=Watched(), refit=False, early_stopping=False).fit(
+        X, y
+    )
+    assert [start is None for start in starts] == [True, True, False, False, False, False]
+    for old, new in ((0, 2), (1, 3), (2, 4), (3, 5)):
+        if starts[new] is not None and starts[old] is not None:
+            assert starts[new].c.max() == pytest.approx(1.1 * starts[old].c.max())
+
+
+def test_a_scorer_may_ask_about_other_rows():
+    X, y = make_problem(120)
+    Z, _ = make_problem(30, seed=1)
+    seen = []
+
+    def scorer(estimator, rows, labels):
+        assert rows.shape[1] == X.shape[1]  # the data, not kernel values
+        at_hand = estimator.decision_function(rows)
+        np.testing.assert_allclose(at_hand, estimator.decision_function(rows.copy()), atol=1e-10)
+        seen.append(estimator.predict(Z))
+        return accuracy_score(labels, estimator.predict(rows))
+
+    clf = full_search(scoring=scorer, **EXACT).fit(X, y)
+    np.testing.assert_array_equal(clf.scores_, full_search(**EXACT).fit(X, y).scores_)
+    assert len(seen) == clf.scores_.size
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n_columns", [60, 280], ids=["few", "most"])
+def test_a_shared_matrix_gives_the_values_of_the_kernel(dtype, n_columns):
+    X = np.random.default_rng(0).standard_normal((300, 5)).astype(dtype)
+    plain = TrainingKernel(X, KernelFunction("rbf", gamma=0.3))
+    shared = SharedKernel(TrainingKernel(X, KernelFunction("rbf", gamma=0.3)))
+    rng = np.random.default_rng(1)
+    rows, columns = rng.permutation(300)[:200], rng.permutation(300)[:n_columns]
+    places = rng.permutation(250)[:200]
+    expected, found = (np.zeros((250, n_columns), dtype) for _ in range(2))
+    plain.block(rows, columns, out=expected, places=places)
+    shared.block(rows, columns, out=found, places=places)
+    close = {"atol": 1e-14 if dtype == np.float64 else 1e-5}
+    np.testing.assert_allclose(found, expected, **close)
+    coef = rng.standard_normal((200, 3))
+    product = plain.times(columns, rows, coef)
+    np.testing.assert_allclose(shared.times(columns, rows, coef), product, atol=200 * close["atol"])
+    np.testing.assert_allclose(shared.diagonal(), plain.diagonal(), **close)
+    assert shared.n_evaluations == 300**2
+
+
+@by_loss
+def test_the_solver_leaves_examples_of_no_cost_out(params):
+    """Also after a warm start and through shrinking: the optimum without these rows."""
+    X, y = make_problem(200)
+    c = np.where(np.arange(200) % 3 == 0, 0.0, 1.0)
+    loss = get_loss(params["loss"], params.get("top_k"))
+
+    def problem(rows, c):
+        kernel = TrainingKernel(np.ascontiguousarray(X[rows]), KernelFunction("rbf", gamma=0.3))
+        return KernelProblem(kernel, y[rows].astype(np.int32), c[rows], loss, 4)
+
+    solver, options = KernelSolver(), {"tol": 1e-6, "random_state": 0}
+    first = solver.solve(problem(slice(None), c), **options)
+    assert set(first.history["n_awake"]) <= set(range(134))
+    second = solver.solve(problem(slice(None), 5 * c), start=first, **options)
+    reference = solver.solve(problem(c > 0, 5 * c), **options)
+    assert second.dual == pytest.approx(reference.dual, rel=2e-6)
+    assert second.primal == pytest.approx(reference.primal, rel=2e-6)
+    assert np.diff(second.block.indptr)[c == 0].sum() == 0
+
+
+# --- the rest of the contract --------------------------------------------------------------------
+
+
+def test_early_stopping_leaves_the_largest_values_out():
+    X, y = make_problem()
+    clf = KernelMulticlassSVCCV(
+        Cs=GRID, scoring=lambda estimator, X, y: -abs(np.log10(estimator.C / 0.5))
+    ).fit(X, y)
+    assert clf.C_ == 0.5
+    assert np.isnan(clf.scores_[:, 3:]).all() and np.isnan(clf.dual_gaps_[:, 3:]).all()
+    assert not np.isnan(clf.scores_[:, :3]).any()
+
+
+def test_groups_and_metadata():
+    X, y = make_problem(120)
+    groups, weight = np.arange(120) % 10, np.arange(120, dtype=float)
+    plain = KernelMulticlassSVCCV(Cs=[0.1, 1.0], cv=GroupKFold(4), random_state=0)
+    plain.fit(X, y, weight, groups=groups)
+    with config_context(enable_metadata_routing=True):
+        scorer = make_scorer(accuracy_score).set_score_request(sample_weight=True)
+        clf = clone(plain).set_params(scoring=scorer).set_fit_request(sample_weight=True)
+        clf.fit(X, y, sample_weight=weight, groups=groups)
+        weighted = clf.score(X, y, sample_weight=weight)
+    np.testing.assert_array_equal(clf.scores_, plain.scores_)
+    assert weighted == pytest.approx(np.average(clf.predict(X) == y, weights=weight))
+    with pytest.raises(ValueError, match="groups"):
+        KernelMulticlassSVCCV(Cs=[0.1], cv=GroupKFold(4)).fit(X, y)
+    with pytest.raises(ValueError, match="prices"):
+        KernelMulticlassSVCCV(Cs=[0.1]).fit(X, y, prices=groups)
+
+
+def test_callbacks_and_lines(capsys):
+    X, y = make_problem()
+    watcher = Watcher()
+    clf = KernelMulticlassSVCCV(Cs=[0.1, 1.0], cv=3, verbose=1).set_callbacks(watcher).fit(X, y)
+    assert watcher.names == ["fold and C"] * 6 + ["search", "refit", "fit"]
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 6
+    assert all("fold" in line and "working sets" in line for line in lines)
+    clf = KernelMulticlassSVCCV(Cs=GRID, cv=3).set_callbacks(Watcher(stop_after=4)).fit(X, y)
+    assert np.isnan(clf.scores_[:, 2:]).all() and clf.C_ in GRID[:2]
+
+
+class Interrupted(KernelSolver):
+    """Ctrl-C comes in the first round of a call that is not one of the first `after`."""
+
+    def __init__(self, after: int) -> None:
+        super().__init__()
+        self.after = after
+
+    def solve(self, problem, **options):
+        self.after -= 1
+        if self.after < 0:
+
+            def interrupt(record):
+                raise KeyboardInterrupt
+
+            options["progress"] = interrupt
+        return super().solve(problem, **options)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_ctrl_c_in_the_search_leaves_the_estimator_as_it_was(n_jobs):
+    X, y = make_problem()
+    clf = KernelMulticlassSVCCV(Cs=[0.1], cv=3, random_state=0, n_jobs=n_jobs).fit(X, y)
+    before = {name: value for name, value in vars(clf).items() if name.endswith("_")}
+    with pytest.raises(KeyboardInterrupt):
+        clf.set_params(Cs=GRID, solver=Interrupted(4)).fit(X, y)
+    assert {name for name in vars(clf) if name.endswith("_")} == set(before)
+    for name, value in before.items():
+        assert getattr(clf, name) is value, name
+
+
+def test_ctrl_c_in_the_refit_keeps_the_model_so_far():
+    X, y = make_problem()
+    clf = KernelMulticlassSVCCV(Cs=[0.1, 1.0], cv=2, early_stopping=False, tol=1e-9)
+    with pytest.raises(KeyboardInterrupt):
+        clf.set_params(solver=Interrupted(4)).fit(X, y)
+    assert clf.C_ in (0.1, 1.0)
+    assert clf.score(X, y) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"Cs": []}, "empty"),
+        ({"Cs": [1.0, -2.0]}, "positive"),
+        ({"Cs": [1.0, 1.0]}, "duplicates"),
+        ({"Cs": 0}, "Cs"),
+        ({"cv": 1}, "k-fold|n_splits"),
+        ({"cv": [(np.arange(100), [])]}, "Fold 1 has no examples to score"),
+        ({"cv": [([], np.arange(100))]}, "Fold 1 has no examples to train on"),
+        ({"scoring": "speed"}, "scoring|speed"),
+        ({"scoring": "top_4_accuracy"}, "n_classes - 1 = 3"),
+        ({"scoring": lambda *args: np.nan}, "gave nan"),
+        ({"kernel": "cosine"}, "kernel"),
+        ({"kernel": "precomputed"}, "square"),
+        ({"kernel": lambda A, B: np.zeros((2, 3))}, "shape"),
+        ({"kernel": lambda A, B: np.full((len(A), len(B)), np.nan)}, "NaN"),
+        ({"kernel": lambda A, B: -A @ B.T}, "not positive"),
+        ({"cache_size": 0}, "cache_size"),
+        ({"tol": -1.0}, "tol"),
+        ({"n_jobs": 0}, "n_jobs"),
+        ({"loss": "top_k_beta"}, "needs top_k"),
+        ({"solver": object()}, "solver"),
+        ({"solver": KernelSolver(working_set=0)}, "working_set"),
+    ],
+    ids=str,
+)
+def test_bad_input_is_refused_and_the_model_stays(params, message):
+    X, y = make_problem(100)
+    clf = KernelMulticlassSVCCV(Cs=[0.1], random_state=0).fit(X, y)
+    dual, C = clf.dual_coef_, clf.C_
+    with pytest.raises(ValueError, match=message):
+        clf.set_params(**params).fit(X, y)
+    assert clf.dual_coef_ is dual and clf.C_ == C
+
+
+def test_folds_without_a_class_are_refused():
+    X, _ = make_problem(100)
+    with pytest.raises(ValueError, match=r"Fold 1 has no example of the class\(es\) \[0\]"):
+        KernelMulticlassSVCCV(Cs=[0.1], cv=KFold(4)).fit(X, np.repeat(np.arange(4), 25))
+
+
+def test_without_refit_there_is_no_model():
+    X, y = make_problem()
+    clf = KernelMulticlassSVCCV(Cs=[0.1, 1.0], random_state=0).fit(X, y)
+    clf.set_params(refit=False).fit(X, y)
+    assert clf.C_ in (0.1, 1.0)
+    for method in (clf.predict, clf.decision_function, clf.predict_top_k):
+        with pytest.raises(NotFittedError):
+            method(X)
+
+
+def test_folds_that_do_not_converge_are_counted_where_fit_was_called():
+    X, y = make_problem(200)
+    clf = KernelMulticlassSVCCV(Cs=[1e-6, 100.0], cv=3, tol=1e-9, max_iter=1, refit=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        clf.set_params(early_stopping=False).fit(X, y)
+    (warning,) = (one for one in caught if one.category is ConvergenceWarning)
+    assert "3 of 6 models" in str(warning.message)
+    assert warning.filename == __file__
+
+
+def test_it_can_be_saved(tmp_path):
+    X, y = make_problem()
+    clf = KernelMulticlassSVCCV(Cs=[0.1, 1.0], cv=3, random_state=0).fit(X, y)
+    polymargin.save(clf, tmp_path / "model")
+    loaded = polymargin.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.decision_function(X), clf.decision_function(X))
+    np.testing.assert_array_equal(loaded.scores_, clf.scores_)

@@ -141,6 +141,7 @@ class KernelMulticlassSVC(
 
     See Also
     --------
+    KernelMulticlassSVCCV : Chooses C by cross-validation.
     LinearMulticlassSVC : The same without a kernel, for large data.
     LaRankClassifier : Trained online.
     sklearn.svm.SVC : One binary machine per pair of classes.

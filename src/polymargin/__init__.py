@@ -9,6 +9,7 @@ from polymargin.displays import (
 )
 from polymargin.estimators import (
     KernelMulticlassSVC,
+    KernelMulticlassSVCCV,
     LaRankClassifier,
     LinearMulticlassSVC,
     LinearMulticlassSVCCV,
@@ -36,6 +37,7 @@ __all__ = [
     "ConvergenceDisplay",
     "DualSolver",
     "KernelMulticlassSVC",
+    "KernelMulticlassSVCCV",
     "KernelSolver",
     "LaRankClassifier",
     "LinearMulticlassSVC",

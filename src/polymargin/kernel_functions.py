@@ -139,6 +139,7 @@ def _into(out: NDArray | None, K: NDArray) -> NDArray:
 
 COMPILED_TILE = (512, 1024)  # kernel values that stay in a cache while they are used
 OTHER_TILE = (2048, 2048)  # a call costs more here
+ROWS_AT_ONCE = 128  # of a matrix in memory
 _Rows = tuple[NDArray[np.int64], Any, NDArray | None]  # indices, the rows, their squared norms
 
 
@@ -155,7 +156,11 @@ class TrainingKernel:
     ----------
     n_evaluations : int
         Kernel values computed so far.
+    at_hand : bool
+        Whether all kernel values are in memory, so that there is no use in keeping some.
     """
+
+    at_hand = False
 
     def __init__(self, X: Any, function: KernelFunction | None) -> None:
         self.X = X
@@ -168,6 +173,7 @@ class TrainingKernel:
         compiled = not sparse.issparse(X) and function is not None and not callable(function.kernel)
         self._tile = COMPILED_TILE if compiled else OTHER_TILE
         self._room = np.empty(self._tile[0] * self._tile[1] if compiled else 0, self.dtype)
+        self._diagonal: NDArray[np.float64] | None = None
 
     def block(
         self,
@@ -203,7 +209,9 @@ class TrainingKernel:
         """``k(x_i, x_i)``."""
         if self.function is None:
             return np.diagonal(self.X).astype(np.float64)
-        return self.function.diagonal(self.X)
+        if self._diagonal is None:
+            self._diagonal = self.function.diagonal(self.X)
+        return self._diagonal
 
     def _parts(self, examples: NDArray[np.int64], size: int) -> Iterator[tuple[slice, _Rows]]:
         for first in range(0, len(examples), size):
@@ -219,3 +227,62 @@ class TrainingKernel:
         shape = (len(rows[0]), len(columns[0]))
         out = self._room[: shape[0] * shape[1]].reshape(shape) if len(self._room) else None
         return self.function.block(rows[1], columns[1], rows[2], columns[2], out=out)
+
+
+class SharedKernel(TrainingKernel):
+    """The whole Gram matrix, computed once for all who read it, in any thread.
+
+    Parameters
+    ----------
+    kernel : TrainingKernel
+        What to compute; the matrix itself, if it holds one, is not copied.
+
+    Attributes
+    ----------
+    matrix : ndarray of shape (n, n)
+    n_evaluations : int
+        Kernel values computed for the matrix.
+    """
+
+    at_hand = True
+
+    def __init__(self, kernel: TrainingKernel) -> None:
+        self.X = kernel.X
+        self.function = kernel.function
+        self.n = kernel.n
+        self.dtype = kernel.dtype
+        everyone = np.arange(kernel.n)
+        self.matrix = kernel.X if self.function is None else kernel.block(everyone, everyone)
+        self.n_evaluations = 0 if self.function is None else kernel.n_evaluations
+
+    def diagonal(self) -> NDArray[np.float64]:
+        """``k(x_i, x_i)``."""
+        return np.diagonal(self.matrix).astype(np.float64)
+
+    def block(
+        self,
+        rows: NDArray[np.int64],
+        columns: NDArray[np.int64],
+        out: NDArray | None = None,
+        places: NDArray[np.int64] | None = None,
+    ) -> NDArray:
+        """As :meth:`TrainingKernel.block`."""
+        out = np.empty((len(rows), len(columns)), self.dtype) if out is None else out
+        places = np.arange(len(rows)) if places is None else places
+        for first in range(0, len(rows), ROWS_AT_ONCE):
+            part = slice(first, first + ROWS_AT_ONCE)
+            out[places[part]] = self.matrix[rows[part]].take(columns, axis=1)
+        return out
+
+    def times(
+        self, columns: NDArray[np.int64], rows: NDArray[np.int64], coef: NDArray
+    ) -> NDArray[np.float64]:
+        """As :meth:`TrainingKernel.times`; most columns are picked out afterwards, few before."""
+        few = 2 * len(columns) < self.n
+        total = np.zeros((len(columns) if few else self.n, coef.shape[1]))
+        coef = coef.astype(self.dtype)
+        for first in range(0, len(rows), ROWS_AT_ONCE):
+            part = slice(first, first + ROWS_AT_ONCE)
+            K = self.matrix[rows[part]]
+            total += (K.take(columns, axis=1) if few else K).T @ coef[part]
+        return total if few else total[columns]

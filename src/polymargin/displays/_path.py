@@ -156,7 +156,7 @@ class RegularizationPathDisplay:
 
         Parameters
         ----------
-        estimator : LinearMulticlassSVCCV
+        estimator : LinearMulticlassSVCCV or KernelMulticlassSVCCV
             Fitted.
         ax, name, **line
             As in `plot`.

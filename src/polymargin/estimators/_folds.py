@@ -1,10 +1,11 @@
-"""The folds of a linear problem: one X for all, the examples a fold holds out cost nothing."""
+"""The folds of a problem: one X for all, the examples a fold holds out cost nothing."""
 
 from __future__ import annotations
 
 import copy
 import threading
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -19,18 +20,19 @@ from polymargin.estimators._search import FoldStep
 from polymargin.estimators._target import encode_target
 from polymargin.estimators.linear import LinearMulticlassSVC, check_overflow
 from polymargin.problem import Problem
-from polymargin.solvers import DualSolver
+from polymargin.solvers import DualSolver, Solution
+from polymargin.solvers.solution import DualSolution
 
 
-class LinearFolds:
+class ModelFolds(ABC):
     """Trains and scores every fold along a grid of C.
 
     Parameters
     ----------
-    model : LinearMulticlassSVC
+    model : estimator
         With the settings of all models, `classes_` and `n_features_in_`.
-    problem : Problem
-        All examples, with C = 1.
+    X : array or CSR of shape (n, d)
+        All examples.
     y : ndarray of shape (n,)
         Labels.
     weight : float64 ndarray of shape (n,)
@@ -46,8 +48,8 @@ class LinearFolds:
 
     def __init__(
         self,
-        model: LinearMulticlassSVC,
-        problem: Problem,
+        model: Any,
+        X: Any,
         y: NDArray,
         weight: NDArray[np.float64],
         splits: Sequence[tuple[Any, Any]],
@@ -57,11 +59,11 @@ class LinearFolds:
     ) -> None:
         self.Cs = Cs
         self._model = model
-        self._problem = problem
+        self._X = X
         self._y = y
         self._scorer = scorer
         self._score_params = score_params
-        everyone = np.arange(problem.n_examples)
+        everyone = np.arange(len(y))
         self._held_out = [everyone[test] for _, test in splits]
         self._costs = [
             self._cost(fold, everyone[train], weight) for fold, (train, _) in enumerate(splits)
@@ -80,29 +82,26 @@ class LinearFolds:
 
     def path(self, fold: int) -> Iterator[FoldStep]:
         """Train and score one fold, once per C."""
-        problem = self._problem.with_cost(self._costs[fold])
         held_out = self._held_out[fold]
-        X, y = _safe_indexing(self._problem.X, held_out), self._y[held_out]
-        params = _check_method_params(self._problem.X, self._score_params, indices=held_out)
-        solver = DualSolver() if self._model.solver is None else self._model.solver
-        solutions = solver.solve_path(
-            problem,
-            self.Cs,
-            tol=self._model.tol,
-            max_iter=self._model.max_iter,
-            random_state=self._seeds[fold],
-            progress=self._look,
-        )
-        for C, solution in zip(self.Cs, solutions, strict=True):
+        X, y = _safe_indexing(self._X, held_out), self._y[held_out]
+        params = _check_method_params(self._X, self._score_params, indices=held_out)
+        for C, (problem, solution) in zip(self.Cs, self._solutions(fold), strict=True):
             if solution.status == "interrupted":
                 raise KeyboardInterrupt
-            check_overflow(solution)
-            fitted = copy.copy(self._model).set_params(C=C, store_dual=False)
+            fitted = self._fitted(fold, C, X)
             fitted._set_fitted_attributes(problem, solution)
             score = float(self._scorer(fitted, X, y, **params))
             if not np.isfinite(score):
                 raise ValueError(f"scoring gave {score} for C={C:g} in fold {fold + 1}.")
             yield FoldStep(score, solution.gap, solution.n_iter, solution.status)
+
+    @abstractmethod
+    def _solutions(self, fold: int) -> Iterator[tuple[Any, DualSolution]]:
+        """The problem and its solution, once per C."""
+
+    @abstractmethod
+    def _fitted(self, fold: int, C: float, X: Any) -> Any:
+        """A model to be given the attributes of a fit, then to score the held-out rows X."""
 
     def _look(self, record: dict[str, Any]) -> None:
         if self._stopped.is_set():
@@ -112,11 +111,10 @@ class LinearFolds:
         self, fold: int, train: NDArray[np.int64], weight: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Costs of a fold at C = 1: a row weighs as often as it occurs in the training part."""
-        n = self._problem.n_examples
         if len(train) == 0 or len(self._held_out[fold]) == 0:
             part = "train on" if len(train) == 0 else "score"
             raise ValueError(f"Fold {fold + 1} has no examples to {part}.")
-        counts = np.bincount(train, minlength=n)
+        counts = np.bincount(train, minlength=len(weight))
         classes = self._model.classes_
         present = np.isin(classes, self._y[(counts > 0) & (weight > 0)])
         if not present.all():
@@ -141,5 +139,39 @@ class LinearFolds:
             f"{worst:.2g}. Their scores may be off. Increase max_iter or tol, scale the features, "
             "or leave out the largest values of C.",
             ConvergenceWarning,
-            stacklevel=4,  # the caller of fit, which scikit-learn wraps
+            stacklevel=5,  # the caller of fit, which scikit-learn wraps
         )
+
+
+class LinearFolds(ModelFolds):
+    """The folds of a linear problem.
+
+    Parameters are those of :class:`ModelFolds`, with the problem in the place of X.
+
+    Parameters
+    ----------
+    problem : Problem
+        All examples, with C = 1.
+    """
+
+    def __init__(self, model: LinearMulticlassSVC, problem: Problem, *others: Any) -> None:
+        super().__init__(model, problem.X, *others)
+        self._problem = problem
+
+    def _solutions(self, fold: int) -> Iterator[tuple[Problem, Solution]]:
+        problem = self._problem.with_cost(self._costs[fold])
+        solver = DualSolver() if self._model.solver is None else self._model.solver
+        for solution in solver.solve_path(
+            problem,
+            self.Cs,
+            tol=self._model.tol,
+            max_iter=self._model.max_iter,
+            random_state=self._seeds[fold],
+            progress=self._look,
+        ):
+            if solution.status != "interrupted":
+                check_overflow(solution)
+            yield problem, solution
+
+    def _fitted(self, fold: int, C: float, X: Any) -> LinearMulticlassSVC:
+        return copy.copy(self._model).set_params(C=C, store_dual=False)

@@ -46,17 +46,23 @@ def check_grid(Cs: Any) -> NDArray[np.float64] | int:
 
 
 def resolve_grid(Cs: NDArray[np.float64] | int, problem: Problem) -> NDArray[np.float64]:
+    """Give the values of C for a linear problem, as :func:`spread_grid` does."""
+    return spread_grid(Cs, problem.squared_norms - problem.intercept_scaling**2, problem.c)
+
+
+def spread_grid(
+    Cs: NDArray[np.float64] | int, squared_lengths: NDArray, c: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Give the values of C; a number of them is spread to where the data can tell them apart.
 
     What regularises is ``C ||x||^2``, so the values reach from 0.01 to 100 divided by the mean
-    squared length of the examples, evenly in their logarithm.
+    squared length of the examples (with a kernel: the mean ``k(x, x)``), evenly in their logarithm.
+    ``c`` are the costs of the examples at C = 1.
     """
     if isinstance(Cs, int):
-        present = problem.c > 0
-        lengths = problem.squared_norms[present] - problem.intercept_scaling**2
-        scale = float(lengths.mean())
+        scale = float(squared_lengths[c > 0].mean())
         scale = scale if scale > 0 else 1.0
         Cs = np.geomspace(WEAKEST, STRONGEST, Cs) / scale if Cs > 1 else np.array([1.0 / scale])
-    if not np.isfinite(float(Cs.max()) * float(problem.c.max())):
+    if not np.isfinite(float(Cs.max()) * float(c.max())):
         raise ValueError("C * sample_weight * class_weight overflows: use smaller ones.")
     return Cs

@@ -124,7 +124,8 @@ class KernelMulticlassSVC(
 
     history_ : dict of ndarray
         One entry per working set: "pass", "time", "primal", "dual", "gap", "n_awake". While
-        examples are left out (``n_awake < n_samples``), values are those of the others.
+        examples are left out (``n_awake < n_samples``), values are those of the others. Examples of
+        weight zero always are.
 
     n_kernel_evaluations_ : int
         Kernel values computed in training.
@@ -140,6 +141,7 @@ class KernelMulticlassSVC(
 
     See Also
     --------
+    KernelMulticlassSVCCV : Chooses C by cross-validation.
     LinearMulticlassSVC : The same without a kernel, for large data.
     LaRankClassifier : Trained online.
     sklearn.svm.SVC : One binary machine per pair of classes.
@@ -162,6 +164,8 @@ class KernelMulticlassSVC(
     >>> clf.dual_gap_ <= clf.tol
     True
     """
+
+    _shared_kernel: TrainingKernel
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "loss": [StrOptions(set(LOSSES))],
@@ -275,14 +279,19 @@ class KernelMulticlassSVC(
         return canonical(X), y
 
     def _problem(self, X: Any, target: EncodedTarget) -> KernelProblem:
-        function = None if self._precomputed else self._kernel_function()
         return KernelProblem(
-            kernel=TrainingKernel(X, function),
+            kernel=self._training_kernel(X),
             y=target.codes,
             c=target.c,
             loss=get_loss(self.loss, self.top_k),
             n_classes=len(target.classes),
         )
+
+    def _training_kernel(self, X: Any) -> TrainingKernel:
+        """Give the kernel of the rows of X; the one a search has computed for them, if any."""
+        if hasattr(self, "_shared_kernel"):
+            return self._shared_kernel
+        return TrainingKernel(X, None if self._precomputed else self._kernel_function())
 
     def _solve(self, problem: KernelProblem, reporter: PassReporter) -> KernelSolution:
         solver = KernelSolver() if self.solver is None else self.solver

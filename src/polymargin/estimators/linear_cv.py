@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, _fit_context
-from sklearn.callback import CallbackContext, CallbackSupportMixin
+from sklearn.callback import CallbackSupportMixin
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.model_selection import check_cv
-from sklearn.utils import Bunch
-from sklearn.utils._param_validation import HasMethods, Interval
-from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    MethodMapping,
-    _raise_for_params,
-    _routing_enabled,
-    process_routing,
-)
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils._param_validation import HasMethods
+from sklearn.utils.validation import _check_sample_weight
 
+from polymargin.estimators._cross_validated import SEARCH_CONSTRAINTS, CrossValidatedMixin
 from polymargin.estimators._folds import LinearFolds
 from polymargin.estimators._grid import check_grid, resolve_grid
-from polymargin.estimators._scoring import resolve_scorer, takes_weights
-from polymargin.estimators._search import FoldStep, search
+from polymargin.estimators._scoring import resolve_scorer
 from polymargin.estimators._sparse import check_sparse_structure
 from polymargin.estimators._target import encode_target
 from polymargin.estimators._top_k import best_labels
-from polymargin.estimators.linear import LinearMulticlassSVC, _n_threads
+from polymargin.estimators.linear import LinearMulticlassSVC
 
 _OF_THE_MODEL = (
     "loss",
@@ -57,7 +48,11 @@ _FITTED = (
 
 
 class LinearMulticlassSVCCV(
-    CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, BaseEstimator
+    CrossValidatedMixin,
+    CallbackSupportMixin,
+    LinearClassifierMixin,
+    SparseCoefMixin,
+    BaseEstimator,
 ):
     """Linear multiclass support vector machine that chooses its C by cross-validation.
 
@@ -152,14 +147,10 @@ class LinearMulticlassSVCCV(
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **{name: LinearMulticlassSVC._parameter_constraints[name] for name in _OF_THE_MODEL},
-        "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
-        "cv": ["cv_object"],
-        "scoring": [str, callable, None],
-        "refit": ["boolean"],
-        "early_stopping": ["boolean"],
-        "verbose": ["verbose"],
+        **SEARCH_CONSTRAINTS,
         "solver": [HasMethods(["solve", "solve_path"]), None],
     }
+    _fitted_by_refit = _FITTED
 
     def __init__(
         self,
@@ -228,148 +219,17 @@ class LinearMulticlassSVCCV(
         grid = check_grid(self.Cs)
         X, y = model._validate_training_data(X, y)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        given_weight = None if sample_weight is None else weight
         target = encode_target(y, C=1.0, sample_weight=weight, class_weight=self.class_weight)
         problem = model._problem(X, target)
         model.classes_ = target.classes
         Cs = np.sort(resolve_grid(grid, problem))
         scorer = resolve_scorer(self.scoring, target.classes)
-        routed = self._route(scorer, None if sample_weight is None else weight, params)
+        routed = self._route(scorer, given_weight, params)
         splits = list(check_cv(self.cv, y, classifier=True).split(X, y, **routed.splitter.split))
         folds = LinearFolds(model, problem, y, weight, splits, Cs, scorer, routed.scorer.score)
-
-        arguments: dict[str, Any] = {"X": X, "y": y}
-        if sample_weight is not None:
-            arguments["metadata"] = {"sample_weight": weight}
-        context = self._init_callback_context(max_subtasks=1 + self.refit)
-        context.call_on_fit_task_begin(estimator=self, **arguments)
-        steps = self._search(folds, context, arguments)
-        self._set_search_attributes(model, folds, steps)
-        if self.refit:
-            self._refit(model, X, y, sample_weight, context, arguments)
-        folds.warn_unless_converged(steps, type(self).__name__)
-        context.call_on_fit_task_end(estimator=self, **arguments, reconstruction_attributes={})
+        self._choose_and_refit(model, folds, X, y, given_weight)
         return self
-
-    def _search(
-        self, folds: LinearFolds, context: CallbackContext, arguments: dict[str, Any]
-    ) -> list[list[FoldStep]]:
-        """Walk the folds up the grid; a callback that returns True ends the walk."""
-        task = context.subcontext("search", max_subtasks=len(folds) * len(folds.Cs))
-        task.call_on_fit_task_begin(estimator=self, **arguments)
-
-        def report(fold: int, position: int, step: FoldStep) -> bool:
-            if self.verbose:
-                print(
-                    f"C {folds.Cs[position]:.3g}  fold {fold + 1}/{len(folds)}  "
-                    f"score {step.score:.4f}  gap {step.gap:.1e}  passes {step.n_iter}",
-                    flush=True,
-                )
-            leaf = task.subcontext("fold and C")
-            leaf.call_on_fit_task_begin(estimator=self, **arguments)
-            return leaf.call_on_fit_task_end(estimator=self, **arguments)
-
-        steps = search(
-            folds,
-            len(folds.Cs),
-            n_threads=_n_threads(self.n_jobs),
-            early_stopping=self.early_stopping,
-            report=report,
-        )
-        task.call_on_fit_task_end(estimator=self, **arguments)
-        return steps
-
-    def _set_search_attributes(
-        self, model: LinearMulticlassSVC, folds: LinearFolds, steps: list[list[FoldStep]]
-    ) -> None:
-        for name in (*_FITTED, "feature_names_in_"):
-            self.__dict__.pop(name, None)
-        self.n_features_in_ = model.n_features_in_
-        if hasattr(model, "feature_names_in_"):
-            self.feature_names_in_ = model.feature_names_in_
-        self.classes_ = model.classes_
-        self.Cs_ = folds.Cs
-        self.scores_ = np.full((len(folds), len(folds.Cs)), np.nan)
-        self.dual_gaps_ = self.scores_.copy()
-        for fold, found in enumerate(steps):
-            self.scores_[fold, : len(found)] = [step.score for step in found]
-            self.dual_gaps_[fold, : len(found)] = [step.gap for step in found]
-        mean = self.scores_[:, : len(steps[0])].mean(axis=0)
-        best = int(mean.argmax())
-        self.C_ = float(folds.Cs[best])
-        self.best_score_ = float(mean[best])
-
-    def _refit(
-        self,
-        model: LinearMulticlassSVC,
-        X: Any,
-        y: np.ndarray,
-        sample_weight: Any,
-        context: CallbackContext,
-        arguments: dict[str, Any],
-    ) -> None:
-        """Train on all data with the chosen C; on Ctrl-C keep the model so far."""
-        model.set_params(C=self.C_)
-        task = context.subcontext("refit")
-        with task.propagate_callback_context(model):
-            task.call_on_fit_task_begin(estimator=self, **arguments)
-            try:
-                model.fit(X, y, sample_weight)
-            finally:
-                for name in _FITTED:
-                    if hasattr(model, name):
-                        setattr(self, name, getattr(model, name))
-        task.call_on_fit_task_end(estimator=self, **arguments)
-
-    def _route(self, scorer: Any, weight: Any, params: dict[str, Any]) -> Bunch:
-        """Which parameters of `fit` go to the splitter and to the scorer."""
-        if _routing_enabled():
-            return process_routing(self, "fit", sample_weight=weight, **params)
-        params = dict(params)
-        split = {"groups": params.pop("groups")} if "groups" in params else {}
-        _raise_for_params(params, self, "fit", allow=None)
-        score = {"sample_weight": weight} if weight is not None and takes_weights(scorer) else {}
-        return Bunch(splitter=Bunch(split=split), scorer=Bunch(score=score))
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Describe which metadata go to the splitter and to the scorer."""
-        to_scorer = MethodMapping().add(caller="fit", callee="score")
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
-            .add(
-                scorer=resolve_scorer(self.scoring),
-                method_mapping=to_scorer.add(caller="score", callee="score"),
-            )
-        )
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> float:
-        """Score predictions by `scoring`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data.
-        y : array-like of shape (n_samples,)
-            Labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the examples, where the scorer takes them.
-        **params : dict
-            With metadata routing enabled, what the scorer requests.
-
-        Returns
-        -------
-        float
-            The score.
-        """
-        check_is_fitted(self)
-        _raise_for_params(params, self, "score")
-        scorer = resolve_scorer(self.scoring, self.classes_)
-        if sample_weight is not None:
-            params["sample_weight"] = sample_weight
-        if _routing_enabled():
-            params = process_routing(self, "score", **params).scorer.score
-        return float(scorer(self, X, y, **params))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Compute the scores of the classes, as :meth:`LinearMulticlassSVC.decision_function`.

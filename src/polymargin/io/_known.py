@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polymargin.estimators import (
     KernelMulticlassSVC,
+    KernelMulticlassSVCCV,
     LaRankClassifier,
     LinearMulticlassSVC,
     LinearMulticlassSVCCV,
@@ -183,7 +184,7 @@ def _check_linear(model: LinearMulticlassSVC | LinearMulticlassSVCCV) -> None:
     _require(np.isfinite(model.intercept_).all(), "intercept_ is not finite")
 
 
-def _check_kernel(model: KernelMulticlassSVC) -> None:
+def _check_kernel(model: KernelMulticlassSVC | KernelMulticlassSVCCV) -> None:
     rows = check_classes(model)
     n = model.dual_coef_.shape[1]
     _require(_is_array(model.dual_coef_, 2), "dual_coef_ is not a matrix")
@@ -249,7 +250,13 @@ def _no_check(value: Any) -> None:
     """For objects without state."""
 
 
-ESTIMATORS = (LinearMulticlassSVC, LinearMulticlassSVCCV, KernelMulticlassSVC, LaRankClassifier)
+ESTIMATORS = (
+    LinearMulticlassSVC,
+    LinearMulticlassSVCCV,
+    KernelMulticlassSVC,
+    KernelMulticlassSVCCV,
+    LaRankClassifier,
+)
 TRANSFORMERS: dict[type, Callable[[Any], None]] = {
     TfidfVectorizer: _check_vocabulary,
     CountVectorizer: _check_vocabulary,
@@ -264,6 +271,7 @@ KINDS: dict[str, Kind] = {
     "polymargin.LinearMulticlassSVC": Kind(LinearMulticlassSVC, _check_linear),
     "polymargin.LinearMulticlassSVCCV": Kind(LinearMulticlassSVCCV, _check_linear),
     "polymargin.KernelMulticlassSVC": Kind(KernelMulticlassSVC, _check_kernel),
+    "polymargin.KernelMulticlassSVCCV": Kind(KernelMulticlassSVCCV, _check_kernel),
     "polymargin.LaRankClassifier": Kind(LaRankClassifier, _check_larank),
     "polymargin.DualSolver": Kind(DualSolver, _no_check),
     "polymargin.KernelSolver": Kind(KernelSolver, _no_check),

@@ -25,8 +25,8 @@ def save(model: Any, path: Any) -> None:
 
     Parameters
     ----------
-    model : LinearMulticlassSVC, LinearMulticlassSVCCV, KernelMulticlassSVC, LaRankClassifier \
-            or Pipeline
+    model : LinearMulticlassSVC, LinearMulticlassSVCCV, KernelMulticlassSVC, \
+            KernelMulticlassSVCCV, LaRankClassifier or Pipeline
         Fitted. A pipeline has one of these as its last step, and before it any of scikit-learn's
         TfidfVectorizer, CountVectorizer, HashingVectorizer, TfidfTransformer, StandardScaler,
         MaxAbsScaler, MinMaxScaler and Normalizer.
@@ -55,7 +55,8 @@ def load(path: Any) -> Any:
 
     Returns
     -------
-    LinearMulticlassSVC, LinearMulticlassSVCCV, KernelMulticlassSVC, LaRankClassifier or Pipeline
+    LinearMulticlassSVC, LinearMulticlassSVCCV, KernelMulticlassSVC, KernelMulticlassSVCCV, \
+            LaRankClassifier or Pipeline
         The fitted model. What it was trained from is not in it: with ``warm_start=True``, the next
         `fit` starts afresh. LaRank goes on learning where it was, a linear stream from its weights.
 

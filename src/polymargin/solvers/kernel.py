@@ -7,7 +7,8 @@ rows from a cache. The shares add up to the duality gap, so every round ends wit
 Support patterns stay in the set because a set without them undoes what the last one did.
 
 Shrinking: examples whose share has been nothing for a while leave the columns of the kernel rows.
-Before the solver stops they come back, with scores computed anew.
+Before the solver stops they come back, with scores computed anew. Examples of cost zero are never
+attended to.
 """
 
 from __future__ import annotations
@@ -191,7 +192,7 @@ class _Run:
         self.status = "max_iter"
         self.n_iter = 0
         self.consistent = True  # whether the scores belong to the dual
-        self.all = np.arange(problem.kernel.n)
+        self.all = np.flatnonzero(problem.c > 0)  # the others are absent
         diagonal = np.ascontiguousarray(problem.kernel.diagonal())
         _check_diagonal(diagonal)
         self.blocks = kernels.KernelBlocks(
@@ -219,10 +220,10 @@ class _Run:
     def _attend(self, active: NDArray[np.int64]) -> None:
         """Keep scores, shares and kernel columns of these examples only."""
         self.active = active
-        self.whole = len(active) == self.problem.kernel.n
+        self.whole = len(active) == len(self.all)
         kept_bytes = int(self.cache_bytes * (1 - GRAM_SHARE))
         self.cache = RowCache(self.problem.kernel, active, kept_bytes)
-        self.scores = self.F if self.whole else self.F[active]
+        self.scores = self.F if len(active) == len(self.F) else self.F[active]
         self.loss = np.empty(len(active))
         self.share = np.empty(len(active))
         self.idle = np.zeros(len(active), np.int32)
@@ -238,15 +239,13 @@ class _Run:
         self._measure()
 
     def _store(self) -> None:
-        if not self.whole:
+        if self.scores is not self.F:
             self.F[self.active] = self.scores
 
     def _wake(self) -> None:
         """Attend to all examples again, with the scores of the others computed anew."""
         self._store()
-        absent = np.ones(self.problem.kernel.n, bool)
-        absent[self.active] = False
-        self._rebuild(np.flatnonzero(absent))
+        self._rebuild(np.setdiff1d(self.all, self.active, assume_unique=True))
         self._attend(self.all)
         self._measure()
 
@@ -267,10 +266,11 @@ class _Run:
             return
         self._import(start.block)
         self._rebuild(self.all)
+        self._attend(self.all)
         norm = self._measure()
         factor = feasible_start(self.problem.c, start, norm)
         self._import((start.block * factor).tocsr())
-        self.F *= factor
+        self.scores *= factor
         self._measure()
 
     def _import(self, block: sparse.csr_array) -> None:
@@ -410,8 +410,8 @@ class _Run:
     def solution(self) -> KernelSolution:
         """The dual as it stands, certified."""
         if not self.consistent:  # interrupted between the dual and its scores
-            self._attend(self.all)
             self._rebuild(self.all)
+            self._attend(self.all)
             self._measure()
         elif not self.whole:
             self._wake()

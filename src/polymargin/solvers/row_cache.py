@@ -27,7 +27,7 @@ class RowCache:
         self._kernel = kernel
         self._columns = columns
         row_bytes = max(1, len(columns) * kernel.dtype.itemsize)
-        slots = int(min(kernel.n, budget // row_bytes))
+        slots = 0 if kernel.at_hand else int(min(kernel.n, budget // row_bytes))
         self._rows = np.empty((slots, len(columns)), kernel.dtype)
         self._used = 0  # places ever filled
         self._slot = np.full(kernel.n, -1, np.int64)

@@ -1,0 +1,194 @@
+"""What the estimators that choose C by cross-validation have in common: search, refit, score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.callback import CallbackContext
+from sklearn.utils import Bunch
+from sklearn.utils._param_validation import Interval
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _raise_for_params,
+    _routing_enabled,
+    process_routing,
+)
+from sklearn.utils.validation import check_is_fitted
+
+from polymargin.estimators._folds import ModelFolds
+from polymargin.estimators._scoring import resolve_scorer, takes_weights
+from polymargin.estimators._search import FoldStep, search
+from polymargin.estimators.linear import _n_threads
+
+SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
+    "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
+    "cv": ["cv_object"],
+    "scoring": [str, callable, None],
+    "refit": ["boolean"],
+    "early_stopping": ["boolean"],
+    "verbose": ["verbose"],
+}
+
+
+class CrossValidatedMixin:
+    """The search for C and the refit.
+
+    The estimator has the parameters `cv`, `scoring`, `refit`, `early_stopping`, `n_jobs` and
+    `verbose`, and `_fitted_by_refit` names the attributes of its model.
+    """
+
+    cv: Any
+    scoring: str | Callable | None
+    refit: bool
+    early_stopping: bool
+    n_jobs: int | None
+    verbose: int
+    classes_: np.ndarray
+    _fitted_by_refit: ClassVar[tuple[str, ...]]
+    _unit_of_work: ClassVar[str] = "passes"
+    _init_callback_context: Callable[..., CallbackContext]
+
+    def _choose_and_refit(
+        self, model: Any, folds: ModelFolds, X: Any, y: np.ndarray, sample_weight: Any
+    ) -> None:
+        """Search, set the attributes, and train `model` with the chosen C."""
+        arguments: dict[str, Any] = {"X": X, "y": y}
+        if sample_weight is not None:
+            arguments["metadata"] = {"sample_weight": sample_weight}
+        context = self._init_callback_context(max_subtasks=1 + self.refit)
+        context.call_on_fit_task_begin(estimator=self, **arguments)
+        steps = self._search(folds, context, arguments)
+        self._set_search_attributes(model, folds, steps)
+        if self.refit:
+            self._refit(model, X, y, sample_weight, context, arguments)
+        folds.warn_unless_converged(steps, type(self).__name__)
+        context.call_on_fit_task_end(estimator=self, **arguments, reconstruction_attributes={})
+
+    def _folds_at_a_time(self, folds: ModelFolds) -> int:
+        return _n_threads(self.n_jobs)
+
+    def _search(
+        self, folds: ModelFolds, context: CallbackContext, arguments: dict[str, Any]
+    ) -> list[list[FoldStep]]:
+        """Walk the folds up the grid; a callback that returns True ends the walk."""
+        task = context.subcontext("search", max_subtasks=len(folds) * len(folds.Cs))
+        task.call_on_fit_task_begin(estimator=self, **arguments)
+
+        def report(fold: int, position: int, step: FoldStep) -> bool:
+            if self.verbose:
+                print(
+                    f"C {folds.Cs[position]:.3g}  fold {fold + 1}/{len(folds)}  "
+                    f"score {step.score:.4f}  gap {step.gap:.1e}  "
+                    f"{self._unit_of_work} {step.n_iter}",
+                    flush=True,
+                )
+            leaf = task.subcontext("fold and C")
+            leaf.call_on_fit_task_begin(estimator=self, **arguments)
+            return leaf.call_on_fit_task_end(estimator=self, **arguments)
+
+        steps = search(
+            folds,
+            len(folds.Cs),
+            n_threads=self._folds_at_a_time(folds),
+            early_stopping=self.early_stopping,
+            report=report,
+        )
+        task.call_on_fit_task_end(estimator=self, **arguments)
+        return steps
+
+    def _set_search_attributes(
+        self, model: Any, folds: ModelFolds, steps: list[list[FoldStep]]
+    ) -> None:
+        for name in (*self._fitted_by_refit, "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        self.n_features_in_ = model.n_features_in_
+        if hasattr(model, "feature_names_in_"):
+            self.feature_names_in_ = model.feature_names_in_
+        self.classes_ = model.classes_
+        self.Cs_ = folds.Cs
+        self.scores_ = np.full((len(folds), len(folds.Cs)), np.nan)
+        self.dual_gaps_ = self.scores_.copy()
+        for fold, found in enumerate(steps):
+            self.scores_[fold, : len(found)] = [step.score for step in found]
+            self.dual_gaps_[fold, : len(found)] = [step.gap for step in found]
+        mean = self.scores_[:, : len(steps[0])].mean(axis=0)
+        best = int(mean.argmax())
+        self.C_ = float(folds.Cs[best])
+        self.best_score_ = float(mean[best])
+
+    def _refit(
+        self,
+        model: Any,
+        X: Any,
+        y: np.ndarray,
+        sample_weight: Any,
+        context: CallbackContext,
+        arguments: dict[str, Any],
+    ) -> None:
+        """Train on all data with the chosen C; on Ctrl-C keep the model so far."""
+        model.set_params(C=self.C_)
+        task = context.subcontext("refit")
+        with task.propagate_callback_context(model):
+            task.call_on_fit_task_begin(estimator=self, **arguments)
+            try:
+                model.fit(X, y, sample_weight)
+            finally:
+                for name in self._fitted_by_refit:
+                    if hasattr(model, name):
+                        setattr(self, name, getattr(model, name))
+        task.call_on_fit_task_end(estimator=self, **arguments)
+
+    def _route(self, scorer: Any, weight: Any, params: dict[str, Any]) -> Bunch:
+        """Which parameters of `fit` go to the splitter and to the scorer."""
+        if _routing_enabled():
+            return process_routing(self, "fit", sample_weight=weight, **params)
+        params = dict(params)
+        split = {"groups": params.pop("groups")} if "groups" in params else {}
+        _raise_for_params(params, self, "fit", allow=None)
+        score = {"sample_weight": weight} if weight is not None and takes_weights(scorer) else {}
+        return Bunch(splitter=Bunch(split=split), scorer=Bunch(score=score))
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Describe which metadata go to the splitter and to the scorer."""
+        to_scorer = MethodMapping().add(caller="fit", callee="score")
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
+            .add(
+                scorer=resolve_scorer(self.scoring),
+                method_mapping=to_scorer.add(caller="score", callee="score"),
+            )
+        )
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> float:
+        """Score predictions by `scoring`.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data.
+        y : array-like of shape (n_samples,)
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the examples, where the scorer takes them.
+        **params : dict
+            With metadata routing enabled, what the scorer requests.
+
+        Returns
+        -------
+        float
+            The score.
+        """
+        check_is_fitted(self)
+        _raise_for_params(params, self, "score")
+        scorer = resolve_scorer(self.scoring, self.classes_)
+        if sample_weight is not None:
+            params["sample_weight"] = sample_weight
+        if _routing_enabled():
+            params = process_routing(self, "score", **params).scorer.score
+        return float(scorer(self, X, y, **params))

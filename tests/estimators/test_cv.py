@@ -419,7 +419,6 @@ def test_folds_without_a_class_are_refused():
         ({"loss": "top_k_beta"}, "needs top_k"),
         ({"solver": "none of ours"}, "solver"),
     ],
-    ids=str,
 )
 def test_bad_input_is_refused_and_the_model_stays(params, message):
     X, y = make_problem(100)

@@ -294,7 +294,6 @@ def test_ctrl_c_in_the_refit_keeps_the_model_so_far():
         ({"solver": object()}, "solver"),
         ({"solver": KernelSolver(working_set=0)}, "working_set"),
     ],
-    ids=str,
 )
 def test_bad_input_is_refused_and_the_model_stays(params, message):
     X, y = make_problem(100)

@@ -185,6 +185,7 @@ length = time.perf_counter() - begin
 place = Checkpoint(f"{folder}/fit.checkpoint", every=None, passes=2)
 random.seed(seed)
 killed = finished = went_on = 0
+span = 0.4 * length
 while killed < kills or finished == 0:
     went_on += os.path.exists(place.path)
     child = os.fork()
@@ -192,11 +193,13 @@ while killed < kills or finished == 0:
         fit("resumed", checkpoint=place)
         os._exit(0)
     if killed < kills:
-        time.sleep(random.uniform(0, 0.4 * length))
+        time.sleep(random.uniform(0, span))
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     if os.WIFSIGNALED(status):
         killed += 1
+        if not os.path.exists(place.path):  # too early: give it more time
+            span *= 1.5
         continue
     assert os.WEXITSTATUS(status) == 0, status
     finished += 1

@@ -3,6 +3,7 @@
 
 #include "bind_common.hpp"
 #include "kernel_values.hpp"
+#include "row_sums.hpp"
 #include "working_set.hpp"
 
 namespace nb = nanobind;
@@ -32,8 +33,10 @@ class KernelBlocks : public Blocks<double> {
         nb::gil_scoped_release release;
         const auto totals = pm::with_loss(kind_, [&](auto tag) {
             return pm::solve_working_set<decltype(tag), T>(
-                examples_, dual_, set.data(), std::int64_t(m), G.data(), std::int64_t(G.shape(1)),
-                S.data(), change.data(), {passes, stop, enough}, seed);
+                examples_, dual_,
+                {set.data(), std::int64_t(m), G.data(), std::int64_t(G.shape(1)), S.data(),
+                 change.data()},
+                {passes, stop, enough}, seed);
         });
         return {totals.gap, totals.dual, totals.moved};
     }
@@ -62,6 +65,17 @@ void rbf_from_products(Matrix2<T> K, Vector<const T> a, Vector<const T> b, doubl
                           b.data(), T(gamma));
 }
 
+template <class T>
+void add_product(Matrix2<const T> K, Matrix2<const T> coef, Matrix2<double> out) {
+    require(
+        coef.shape(0) == K.shape(0) && out.shape(1) == coef.shape(1) && out.shape(0) <= K.shape(1),
+        "the shapes of K, coef and out do not fit");
+    nb::gil_scoped_release release;
+    pm::add_product(K.data(), std::int64_t(K.shape(0)), std::int64_t(K.shape(1)),
+                    std::int64_t(out.shape(0)), coef.data(), std::int64_t(coef.shape(1)),
+                    out.data());
+}
+
 }  // namespace
 
 void bind_kernel_machine(nb::module_& m) {
@@ -69,6 +83,10 @@ void bind_kernel_machine(nb::module_& m) {
           "b"_a.noconvert(), "gamma"_a, "exp(-gamma (a_i + b_j - 2 K_ij)), in place.");
     m.def("rbf_from_products", &rbf_from_products<double>, "K"_a.noconvert(), "a"_a.noconvert(),
           "b"_a.noconvert(), "gamma"_a);
+    m.def("add_product", &add_product<float>, "K"_a.noconvert(), "coef"_a.noconvert(),
+          "out"_a.noconvert(), "out += K[:, :len(out)].T @ coef, for a coef of many zeros.");
+    m.def("add_product", &add_product<double>, "K"_a.noconvert(), "coef"_a.noconvert(),
+          "out"_a.noconvert());
     nb::class_<KernelBlocks, Blocks<double>>(m, "KernelBlocks")
         .def(nb::init<const std::string&, int, int, Vector<const std::int32_t>,
                       Vector<const double>, Vector<const double>, Vector<double>, Vector<double>>())

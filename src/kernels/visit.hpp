@@ -66,6 +66,15 @@ struct VisitTotals {
     double dual = 0;  // change of sum p
     std::int64_t moved = 0;
     std::int64_t entries = 0;  // length of the dual rows visited
+
+    VisitTotals& operator+=(const VisitTotals& other) {
+        gap += other.gap;
+        loss += other.loss;
+        dual += other.dual;
+        moved += other.moved;
+        entries += other.entries;
+        return *this;
+    }
 };
 
 // Whether a change of p is more than rounding, for p up to `size`.

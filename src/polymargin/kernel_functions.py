@@ -137,6 +137,17 @@ def _into(out: NDArray | None, K: NDArray) -> NDArray:
     return out
 
 
+SPARSE = 0.4  # a matrix product with fewer nonzeros than this leaves out the others
+
+
+def add_product(K: NDArray, coef: NDArray, out: NDArray[np.float64]) -> None:
+    """``out += K[:, :len(out)].T @ coef``; rows of ``coef`` are often zero in most classes."""
+    if np.count_nonzero(coef) < SPARSE * coef.size:
+        kernels.add_product(K, coef, out)
+    else:
+        out += K[:, : len(out)].T @ coef
+
+
 COMPILED_TILE = (512, 1024)  # kernel values that stay in a cache while they are used
 OTHER_TILE = (2048, 2048)  # a call costs more here
 ROWS_AT_ONCE = 128  # of a matrix in memory
@@ -196,14 +207,27 @@ class TrainingKernel:
     def times(
         self, columns: NDArray[np.int64], rows: NDArray[np.int64], coef: NDArray
     ) -> NDArray[np.float64]:
-        """``K[columns, rows] coef`` in small tiles; the kernel values are not kept."""
+        """``K[columns, rows] coef``; the kernel values are not kept."""
         total = np.zeros((len(columns), coef.shape[1]))
+        self.add_times(columns, rows, coef, total, np.arange(len(columns)))
+        return total
+
+    def add_times(
+        self,
+        columns: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        coef: NDArray,
+        out: NDArray[np.float64],
+        places: NDArray[np.int64],
+    ) -> None:
+        """``out[places] += K[columns, rows] coef``, in small tiles."""
         coef = coef.astype(self.dtype)
         few = list(self._parts(rows, self._tile[0]))
         for place, of_columns in self._parts(columns, self._tile[1]):
-            for part, of_rows in few:
-                total[place] += self._values(of_rows, of_columns).T @ coef[part]
-        return total
+            part = np.zeros((len(of_columns[0]), coef.shape[1]))
+            for at, of_rows in few:
+                add_product(self._values(of_rows, of_columns), coef[at], part)
+            out[places[place]] += part
 
     def diagonal(self) -> NDArray[np.float64]:
         """``k(x_i, x_i)``."""
@@ -274,15 +298,20 @@ class SharedKernel(TrainingKernel):
             out[places[part]] = self.matrix[rows[part]].take(columns, axis=1)
         return out
 
-    def times(
-        self, columns: NDArray[np.int64], rows: NDArray[np.int64], coef: NDArray
-    ) -> NDArray[np.float64]:
-        """As :meth:`TrainingKernel.times`; most columns are picked out afterwards, few before."""
+    def add_times(
+        self,
+        columns: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        coef: NDArray,
+        out: NDArray[np.float64],
+        places: NDArray[np.int64],
+    ) -> None:
+        """As :meth:`TrainingKernel.add_times`: most columns are picked afterwards, few before."""
         few = 2 * len(columns) < self.n
         total = np.zeros((len(columns) if few else self.n, coef.shape[1]))
         coef = coef.astype(self.dtype)
         for first in range(0, len(rows), ROWS_AT_ONCE):
             part = slice(first, first + ROWS_AT_ONCE)
             K = self.matrix[rows[part]]
-            total += (K.take(columns, axis=1) if few else K).T @ coef[part]
-        return total if few else total[columns]
+            add_product(K.take(columns, axis=1) if few else K, coef[part], total)
+        out[places] += total if few else total[columns]

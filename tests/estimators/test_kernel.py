@@ -72,9 +72,10 @@ def test_working_sets_of_any_size_reach_the_same_optimum(params, solver):
 
 
 @by_loss
+@pytest.mark.parametrize("n", [150, 700], ids=["one neighbourhood", "several neighbourhoods"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_the_linear_kernel_gives_the_linear_optimum(params, dtype):
-    X, y = make_problem(150)
+def test_the_linear_kernel_gives_the_linear_optimum(params, dtype, n):
+    X, y = make_problem(n)
     X = X.astype(dtype)
     tol = 1e-6 if dtype == np.float64 else 1e-4
     linear = LinearMulticlassSVC(**params, fit_intercept=False, tol=1e-7).fit(X.astype(float), y)

@@ -69,7 +69,59 @@ def test_products_with_cached_rows_are_those_with_the_rows(slots):
         positions = rng.choice(20, size=rng.integers(1, 20), replace=False)
         coef = rng.standard_normal((len(chosen), 3))
         expected = whole[np.ix_(columns[positions], chosen)] @ coef
-        np.testing.assert_allclose(cache.times(chosen, coef, positions), expected, rtol=1e-11)
+        found = cache.times(chosen, coef, positions)
+        np.testing.assert_allclose(found[positions], expected, rtol=1e-11)
+
+
+def test_a_cache_with_fewer_columns_keeps_its_rows():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((90, 5))
+    kernel = TrainingKernel(X, KernelFunction("rbf", gamma=0.3))
+    whole = kernel.block(np.arange(90), np.arange(90))
+    columns, every = np.arange(90), np.arange(90)
+    cache = RowCache(kernel, columns, 70 * 90 * 8)
+    coef = rng.standard_normal((90, 3))
+    cache.times(every[:70], coef[:70], columns)
+    for width in (61, 40, 7):
+        stay = np.sort(rng.choice(len(columns), width, replace=False))
+        cache.narrow(stay)
+        columns = columns[stay]
+        before = kernel.n_evaluations
+        found = cache.times(every[:70], coef[:70], np.arange(width))
+        assert kernel.n_evaluations == before
+        np.testing.assert_allclose(found, whole[columns, :70] @ coef[:70], rtol=1e-11)
+    before = kernel.n_evaluations
+    found = cache.times(every, coef, np.arange(7))  # there is room for more rows now
+    assert kernel.n_evaluations - before == 20 * 7
+    np.testing.assert_allclose(found, whole[columns] @ coef, rtol=1e-11)
+
+
+@pytest.mark.parametrize(("dtype", "accuracy"), [(np.float32, 1e-4), (np.float64, 1e-12)])
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 1), (3, 17, 2), (130, 256, 5), (600, 300, 3), (7, 1000, 26)]
+)
+@pytest.mark.parametrize("part", [0.0, 0.1, 1.0])
+def test_sparse_products_are_dense_products(shape, part, dtype, accuracy):
+    rng = np.random.default_rng(3)
+    rows, columns, sums = shape
+    K = rng.standard_normal((rows, columns + 5)).astype(dtype)
+    coef = rng.standard_normal((rows, sums)) * (rng.random((rows, sums)) < part)
+    coef = coef.astype(dtype)
+    out = np.ones((columns, sums))
+    kernels.add_product(K, coef, out)
+    expected = 1 + K[:, :columns].T.astype(float) @ coef
+    np.testing.assert_allclose(out, expected, atol=accuracy)
+    out = np.ones((columns, sums))
+    kernel_functions.add_product(K, coef, out)  # this one chooses
+    np.testing.assert_allclose(out, expected, atol=accuracy)
+
+
+@pytest.mark.parametrize(
+    "shapes", [((3, 4), (2, 2), (4, 2)), ((3, 4), (3, 2), (5, 2)), ((3, 4), (3, 2), (4, 3))]
+)
+def test_products_of_shapes_that_do_not_fit_are_refused(shapes):
+    with pytest.raises(ValueError, match="do not fit"):
+        kernels.add_product(*(np.zeros(shape) for shape in shapes))
 
 
 def test_rows_in_use_stay_in_the_cache():

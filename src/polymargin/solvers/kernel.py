@@ -24,7 +24,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from polymargin._kernels import kernels
-from polymargin.kernel_functions import TrainingKernel
+from polymargin.kernel_functions import TrainingKernel, add_product
 from polymargin.losses import Loss
 from polymargin.solvers.row_cache import MemberGram, RowCache
 from polymargin.solvers.run import Progress
@@ -72,7 +72,7 @@ class KernelSolver(BaseEstimator):
         Crammer and Singer 2001).
     inner_passes : int, default=100
         Passes over a working set at most.
-    inner_stop : float, default=0.1
+    inner_stop : float, default=0.05
         A working set is done when a pass finds this part of the gap its first one found.
     shrinking : bool, default=True
         Leave out examples that have settled.
@@ -87,7 +87,7 @@ class KernelSolver(BaseEstimator):
         *,
         working_set: Literal["auto"] | int = "auto",
         inner_passes: int = 100,
-        inner_stop: float = 0.1,
+        inner_stop: float = 0.05,
         shrinking: bool = True,
         restricted: str = "auto",
         restricted_tol: float | None = None,
@@ -217,12 +217,12 @@ class _Run:
 
     # --- the examples attended to -----------------------------------------------------------------
 
-    def _attend(self, active: NDArray[np.int64]) -> None:
+    def _attend(self, active: NDArray[np.int64], cache: RowCache | None = None) -> None:
         """Keep scores, shares and kernel columns of these examples only."""
         self.active = active
         self.whole = len(active) == len(self.all)
         kept_bytes = int(self.cache_bytes * (1 - GRAM_SHARE))
-        self.cache = RowCache(self.problem.kernel, active, kept_bytes)
+        self.cache = cache or RowCache(self.problem.kernel, active, kept_bytes)
         self.scores = self.F if len(active) == len(self.F) else self.F[active]
         self.loss = np.empty(len(active))
         self.share = np.empty(len(active))
@@ -230,11 +230,12 @@ class _Run:
         self.lowest = (self.n_iter, np.inf)  # the lowest gap, and when it was found
 
     def _shrink(self) -> None:
-        stay = self.idle < IDLE_ROUNDS
-        if np.count_nonzero(stay) > WORTH_SHRINKING * len(stay):
+        stay = np.flatnonzero(self.idle < IDLE_ROUNDS)
+        if len(stay) > WORTH_SHRINKING * len(self.active):
             return
         self._store()
-        self._attend(self.active[stay])
+        self.cache.narrow(stay)
+        self._attend(self.active[stay], self.cache)
         self.gram.keep(self.active)
         self._measure()
 
@@ -328,10 +329,11 @@ class _Run:
         moved = np.flatnonzero(change.any(axis=0))
         others = np.ones(len(self.active), bool)
         others[positions] = False
-        others = np.flatnonzero(others)
-        G = self.gram.matrix[:, : len(chosen)]
-        self.scores[positions] += G @ change.T.astype(G.dtype)
-        self.scores[others] += self.cache.times(chosen[moved], change[:, moved].T, others)
+        added = self.cache.times(chosen[moved], change[:, moved].T, np.flatnonzero(others))
+        own = np.zeros((len(chosen), len(change)))
+        add_product(self.gram.matrix, np.ascontiguousarray(change.T, S.dtype), own)
+        added[positions] = own
+        self.scores += added
         self.consistent = True
         self.n_iter += 1
         self._measure()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin.kernel_functions import TrainingKernel
+from polymargin.kernel_functions import TrainingKernel, add_product
 
 
 class RowCache:
@@ -26,26 +26,53 @@ class RowCache:
     def __init__(self, kernel: TrainingKernel, columns: NDArray[np.int64], budget: int) -> None:
         self._kernel = kernel
         self._columns = columns
-        row_bytes = max(1, len(columns) * kernel.dtype.itemsize)
-        slots = 0 if kernel.at_hand else int(min(kernel.n, budget // row_bytes))
-        self._rows = np.empty((slots, len(columns)), kernel.dtype)
+        size = 0 if kernel.at_hand else budget // kernel.dtype.itemsize
+        self._room = np.empty(min(size, kernel.n * len(columns)), kernel.dtype)
         self._used = 0  # places ever filled
         self._slot = np.full(kernel.n, -1, np.int64)
-        self._owner = np.full(slots, -1, np.int64)
+        self._owner = np.zeros(0, np.int64)
+        self._sums = np.zeros((0, 0))
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        """As many rows as there is room for."""
+        width = max(1, len(self._columns))
+        slots = min(self._kernel.n, len(self._room) // width)
+        self._rows = self._room[: slots * width].reshape(slots, width)
+        fresh = np.full(slots - len(self._owner), -1, np.int64)
+        self._owner = np.concatenate([self._owner, fresh])
+
+    def narrow(self, stay: NDArray[np.int64]) -> None:
+        """Keep only the columns at these positions, in ascending order."""
+        for first in range(0, self._used, 64):  # a row moves towards the front, so this is safe
+            part = self._rows[first : min(first + 64, self._used)].take(stay, axis=1)
+            self._room[first * len(stay) :][: part.size] = part.ravel()
+        self._columns = self._columns[stay]
+        self._lay_out()
 
     def times(
         self, rows: NDArray[np.int64], coef: NDArray, positions: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """``K[columns[positions], rows] coef``; these rows are the wanted ones now."""
+        """``K[columns, rows] coef``, right at these positions; the next call overwrites it.
+
+        These rows are the wanted ones now.
+        """
         self._admit(rows)
         slots = self._slot[rows]
         kept = slots >= 0
-        total = self._kernel.times(self._columns[positions], rows[~kept], coef[~kept])
+        shape = (len(self._columns), coef.shape[1])
+        if self._sums.shape != shape:
+            self._sums = np.empty(shape)
+        self._sums.fill(0)
         if kept.any():
             weights = np.zeros((self._used, coef.shape[1]), self._rows.dtype)
             weights[slots[kept]] = coef[kept]
-            total += (self._rows[: self._used].T @ weights)[positions]
-        return total
+            add_product(self._rows[: self._used], weights, self._sums)
+        if not kept.all():
+            self._kernel.add_times(
+                self._columns[positions], rows[~kept], coef[~kept], self._sums, positions
+            )
+        return self._sums
 
     def _admit(self, rows: NDArray[np.int64]) -> None:
         """Keep rows in places that are free or belong to examples that are not wanted."""
@@ -102,12 +129,14 @@ class MemberGram:
         if len(stay) == len(self.members):
             return
         for first in range(0, len(stay), 64):  # a row moves up or stays, so this works in place
-            part = stay[first : first + 64]
-            self._room[first : first + len(part), : len(stay)] = self._room[part][:, stay]
+            part = self._room[stay[first : first + 64]].take(stay, axis=1)
+            self._room[first : first + len(part), : len(stay)] = part
         self.members = self.members[stay]
 
     def _grow(self, size: int) -> None:
-        room = np.empty((size, size), self._kernel.dtype)
+        # rows an odd number of cache lines apart: a power of two would crowd few sets of a cache
+        line = 64 // self._kernel.dtype.itemsize
+        room = np.empty((size, (-(-size // line) | 1) * line), self._kernel.dtype)
         old = len(self.members)
         room[:old, :old] = self._room[:old, :old]
         self._room = room

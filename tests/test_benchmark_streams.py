@@ -45,6 +45,14 @@ def test_the_page_has_every_table():
     results = {
         "machine": "a machine",
         "passes": [row, other],
+        "splits": [
+            {
+                "data": "news20",
+                "accuracies": {"ours": [84.0, 85.0], "SGD": [83.0, 83.5]},
+                "winners": {"ours": ["one_vs_rest", "one_vs_rest"], "SGD": ["SGD pa1", "SGD pa2"]},
+                "p": 0.5,
+            }
+        ],
         "blondel": {"plain": 83.9, "averaged": 83.0, "plain ±": 0.5, "averaged ±": 0.4},
         "gains": [gain | {"deviation": None, "seconds": 0.1}],
         "batches": [{"size": 1, "crammer_singer": 1000.0, "SGD pa1": 80.0}],
@@ -58,5 +66,5 @@ def test_the_page_has_every_table():
         },
     }
     page = markdown(results)
-    assert page.count("\n## ") == 5
+    assert page.count("\n## ") == 6
     assert "+1.00 points" in page and "84.00 ± 0.30" in page and "83.00 |" in page

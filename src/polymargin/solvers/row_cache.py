@@ -125,13 +125,14 @@ class MemberGram:
 
     def keep(self, wanted: NDArray[np.int64]) -> None:
         """Let the members go that are not among ``wanted``."""
-        stay = np.flatnonzero(np.isin(self.members, wanted, assume_unique=True))
-        if len(stay) == len(self.members):
-            return
-        for first in range(0, len(stay), 64):  # a row moves up or stays, so this works in place
-            part = self._room[stay[first : first + 64]].take(stay, axis=1)
-            self._room[first : first + len(part), : len(stay)] = part
-        self.members = self.members[stay]
+        stay = np.isin(self.members, wanted, assume_unique=True)
+        count = int(stay.sum())
+        holes = np.flatnonzero(~stay[:count])  # the last ones take their places
+        last = count + np.flatnonzero(stay[count:])
+        self._room[holes] = self._room[last]
+        self._room[:count, holes] = self._room[:count, last]
+        self.members[holes] = self.members[last]
+        self.members = self.members[:count]
 
     def _grow(self, size: int) -> None:
         # rows an odd number of cache lines apart: a power of two would crowd few sets of a cache

@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from polymargin.estimators._kernel_prediction import kernel_scores
 from polymargin.estimators._sparse import canonical_csr, check_sparse_structure
-from polymargin.estimators._top_k import best_labels
+from polymargin.estimators._top_k import TopLabelsMixin
 from polymargin.kernel_functions import Kernel, KernelFunction
 
 
-class KernelClassifierMixin(ClassifierMixin):
+class KernelClassifierMixin(TopLabelsMixin, ClassifierMixin):
     """Predictions of an estimator with `support_vectors_` and `dual_coef_`.
 
     The estimator has the parameters `kernel`, `degree`, `coef0` and `n_jobs`, and the fitted
@@ -88,23 +88,6 @@ class KernelClassifierMixin(ClassifierMixin):
         scores = self.decision_function(X)
         best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[best]
-
-    def predict_top_k(self, X: Any, k: int = 5) -> NDArray:
-        """Predict the k best labels of each example.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data.
-        k : int, default=5
-            Number of labels, 1 to n_classes.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, k)
-            Labels, best first; those of equal score in the order of `classes_`.
-        """
-        return best_labels(self.decision_function(X), self.classes_, k)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 
@@ -20,3 +22,27 @@ def best_labels(scores: np.ndarray, classes: np.ndarray, k: int) -> np.ndarray:
     best_first = np.argsort(-scores, axis=1, kind="stable")
     labels: np.ndarray = classes[best_first[:, :k]]
     return labels
+
+
+class TopLabelsMixin:
+    """The k best labels, for an estimator with `decision_function` and `classes_`."""
+
+    classes_: np.ndarray
+    decision_function: Callable[[Any], np.ndarray]
+
+    def predict_top_k(self, X: Any, k: int = 5) -> np.ndarray:
+        """Predict the k best labels of each example.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data.
+        k : int, default=5
+            Number of labels, 1 to n_classes.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, k)
+            Labels, best first; those of equal score in the order of `classes_`.
+        """
+        return best_labels(self.decision_function(X), self.classes_, k)

@@ -24,7 +24,7 @@ from polymargin.estimators._progress import PassReporter
 from polymargin.estimators._sparse import canonical_csr, check_sparse_structure
 from polymargin.estimators._stream import PartialFitMixin
 from polymargin.estimators._target import EncodedTarget, encode_target
-from polymargin.estimators._top_k import best_labels
+from polymargin.estimators._top_k import TopLabelsMixin
 from polymargin.losses import LOSSES, Loss, get_loss
 from polymargin.problem import Problem
 from polymargin.solvers import Checkpoint, DualSolver, Solution, StreamSolver
@@ -34,6 +34,7 @@ class LinearMulticlassSVC(
     CertificateHTMLMixin,
     CallbackSupportMixin,
     PartialFitMixin,
+    TopLabelsMixin,
     LinearClassifierMixin,
     SparseCoefMixin,
     BaseEstimator,
@@ -299,23 +300,6 @@ class LinearMulticlassSVC(
         if stream is not None:
             return self._stream_scores(stream, X)
         return super().decision_function(X)
-
-    def predict_top_k(self, X: Any, k: int = 5) -> np.ndarray:
-        """Predict the k best labels of each example.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data.
-        k : int, default=5
-            Number of labels, 1 to n_classes.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, k)
-            Labels, best first; those of equal score in the order of `classes_`.
-        """
-        return best_labels(self.decision_function(X), self.classes_, k)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -18,7 +18,7 @@ from polymargin.estimators._grid import check_grid, resolve_grid
 from polymargin.estimators._scoring import resolve_scorer
 from polymargin.estimators._sparse import check_sparse_structure
 from polymargin.estimators._target import encode_target
-from polymargin.estimators._top_k import best_labels
+from polymargin.estimators._top_k import TopLabelsMixin
 from polymargin.estimators.linear import LinearMulticlassSVC
 
 _OF_THE_MODEL = (
@@ -50,6 +50,7 @@ _FITTED = (
 class LinearMulticlassSVCCV(
     CrossValidatedMixin,
     CallbackSupportMixin,
+    TopLabelsMixin,
     LinearClassifierMixin,
     SparseCoefMixin,
     BaseEstimator,
@@ -246,23 +247,6 @@ class LinearMulticlassSVCCV(
         """
         check_sparse_structure(X)
         return super().decision_function(X)
-
-    def predict_top_k(self, X: Any, k: int = 5) -> np.ndarray:
-        """Predict the k best labels of each example.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data.
-        k : int, default=5
-            Number of labels, 1 to n_classes.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, k)
-            Labels, best first; those of equal score in the order of `classes_`.
-        """
-        return best_labels(self.decision_function(X), self.classes_, k)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_")

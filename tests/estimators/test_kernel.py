@@ -168,6 +168,16 @@ def test_shrinking_does_not_change_the_optimum(monkeypatch):
     assert clf.dual_gap_ <= 1e-6
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_shrinking_does_not_keep_a_slow_problem_from_its_tolerance(seed):
+    X, y = make_problem(150)  # a kernel of rank 8
+    clf = KernelMulticlassSVC(
+        loss="top_k_beta", top_k=1, kernel="linear", tol=1e-8, random_state=seed
+    ).fit(X, y)
+    assert clf.dual_gap_ <= 1e-8
+    assert clf.n_iter_ < 1000
+
+
 def test_a_tiny_cache_changes_the_time_only():
     X, y = make_problem(300)
     settings = {"C": 3.0, "tol": 1e-5, "random_state": 0, "max_iter": 100_000}

@@ -33,9 +33,11 @@ from polymargin.solvers.solution import DualSolution, feasible_start
 NEW_EXAMPLES = 512  # per round, or half as many as there are support patterns
 GRAM_SHARE = 0.5  # of the cache, for the working set's own Gram matrix
 ENOUGH = 0.4  # of the tolerance: a working set need not be solved beyond it
+EARLY = (0.5, 0.2)  # above this gap, a set is done at this part of what its first pass found
 STALL_ROUNDS = 100
 IDLE_ROUNDS = 3  # an example is left out after so many rounds without a share of the gap,
-WORTH_SHRINKING = 0.7  # when what stays is at most this part of the columns
+WORTH_SHRINKING = 0.7  # when what stays is at most this part of the columns,
+LONGEST_SHRUNK = 10  # and comes back after so many: to be left out may have been wrong
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,8 @@ class KernelSolver(BaseEstimator):
     inner_passes : int, default=100
         Passes over a working set at most.
     inner_stop : float, default=0.05
-        A working set is done when a pass finds this part of the gap its first one found.
+        A working set is done when a pass finds this part of the gap its first one found; sooner
+        while most of the gap is outside the sets.
     shrinking : bool, default=True
         Leave out examples that have settled.
     restricted, restricted_tol :
@@ -192,6 +195,8 @@ class _Run:
         self.status = "max_iter"
         self.n_iter = 0
         self.consistent = True  # whether the scores belong to the dual
+        self.left_out = 0.0  # what examples left out had of the primal, when they were
+        self.mark = (0, np.inf, -np.inf)  # the last progress: when, gap, dual
         self.all = np.flatnonzero(problem.c > 0)  # the others are absent
         diagonal = np.ascontiguousarray(problem.kernel.diagonal())
         _check_diagonal(diagonal)
@@ -221,19 +226,25 @@ class _Run:
         """Keep scores, shares and kernel columns of these examples only."""
         self.active = active
         self.whole = len(active) == len(self.all)
+        if self.whole:
+            self.left_out = 0.0
         kept_bytes = int(self.cache_bytes * (1 - GRAM_SHARE))
         self.cache = cache or RowCache(self.problem.kernel, active, kept_bytes)
         self.scores = self.F if len(active) == len(self.F) else self.F[active]
         self.loss = np.empty(len(active))
         self.share = np.empty(len(active))
         self.idle = np.zeros(len(active), np.int32)
-        self.lowest = (self.n_iter, np.inf)  # the lowest gap, and when it was found
+        self.attended = self.n_iter
 
     def _shrink(self) -> None:
         stay = np.flatnonzero(self.idle < IDLE_ROUNDS)
         if len(stay) > WORTH_SHRINKING * len(self.active):
             return
         self._store()
+        gone = np.flatnonzero(self.idle >= IDLE_ROUNDS)
+        loss, share = np.empty(len(gone)), np.empty(len(gone))
+        norm = self.blocks.evaluate(self.scores[gone], self.active[gone], loss, share)
+        self.left_out += 0.5 * float(norm) + float(loss.sum())
         self.cache.narrow(stay)
         self._attend(self.active[stay], self.cache)
         self.gram.keep(self.active)
@@ -292,6 +303,8 @@ class _Run:
                 continue
             if self.n_iter >= max_iter or self._out_of_time() or self._stalled():
                 break
+            if not self.whole and self.n_iter - self.attended >= LONGEST_SHRUNK:
+                self._wake()
             self._round()
             if progress is not None:
                 progress(self._record())
@@ -299,10 +312,10 @@ class _Run:
                 self._shrink()
 
     def _stalled(self) -> bool:
-        """Whether the gap has stood still for long: rounding allows no smaller one."""
-        since, lowest = self.lowest
-        if self.gap < 0.99 * lowest:
-            self.lowest = (self.n_iter, self.gap)
+        """Whether gap and dual have stood still for long: rounding allows no better ones."""
+        since, lowest, dual = self.mark
+        if self.gap < 0.99 * lowest or self.dual - dual > 0.01 * self.gap * self.primal:
+            self.mark = (self.n_iter, min(self.gap, lowest), max(self.dual, dual))
         elif self.n_iter - since > max(STALL_ROUNDS, 50 * len(self.active) // self._largest_set()):
             self.status = "stalled"
         return self.status == "stalled"
@@ -322,7 +335,7 @@ class _Run:
             S,
             change,
             settings.inner_passes,
-            settings.inner_stop,
+            max(settings.inner_stop, EARLY[1] if self.gap > EARLY[0] else 0.0),
             ENOUGH * self.tol * self.primal,
             int(self.rng.integers(2**62)),
         )
@@ -370,7 +383,7 @@ class _Run:
                 "The kernel is not positive semi-definite on these data (||W||^2 came out as "
                 f"{norm:.3g}): the problem is not convex. Use another kernel or other parameters."
             )
-        self.primal = 0.5 * norm + total
+        self.primal = 0.5 * norm + total + self.left_out
         self.dual = self.primal - missing
         self.gap = missing / self.primal if self.primal > 0 else 0.0
         quiet = self.share <= 0.1 * self.tol * max(self.primal, 0.0) / len(self.share)

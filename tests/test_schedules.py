@@ -10,6 +10,7 @@ from scipy import sparse
 
 from polymargin import LOSSES, DualSolver, LinearMulticlassSVC, Problem, get_loss
 from polymargin.solvers.sequential import SequentialSchedule
+from polymargin.solvers.shrinking import AdaptiveSchedule
 from polymargin.solvers.state import State
 
 METHODS = [(n, m) for n in LOSSES for m in get_loss(n, 2).restricted_methods]
@@ -104,6 +105,35 @@ def test_cooling_divides_epsilon_when_it_is_reached():
 def test_an_effort_of_zero_allows_one_shrunk_loop():
     kinds = [visits.full for visits, _, _ in run_schedule(20, effort=0.0, cooling=None)]
     assert kinds == [True, False] * 10
+
+
+def test_nobody_sleeps_while_all_are_kept_awake():
+    problem = make_problem("crammer_singer", n=300)
+    state = State(problem)
+    plan = AdaptiveSchedule(state, np.random.default_rng(0), shrinking=True)
+
+    def visited():
+        visits = plan.next_pass()
+        plan.after(visits, state.sweep(visits.order, "rows" if visits.full else "listed"))
+        return len(visits.order)
+
+    asleep = [visited() for _ in range(30)]
+    assert min(asleep[10:]) < 300
+    plan.keep_awake(True)
+    plan.keep_awake(True)
+    assert [visited() for _ in range(10)][-5:] == [300] * 5
+    plan.keep_awake(False)
+    assert min(visited() for _ in range(20)) < 300
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_momentum_and_sleep_do_not_circle(load_data, dtype):
+    X, y, _, _ = load_data("clinc150", dtype)  # at this C the gap stood still for thousands
+    costs = np.full(len(y), 10.0)
+    problem = Problem(
+        X, y.astype(np.int32), costs, get_loss("crammer_singer"), len(np.unique(y)), 0.0
+    )
+    assert solve(problem, tol=1e-3, max_iter=600).status == "converged"
 
 
 def test_without_shuffling_the_seed_does_not_matter():

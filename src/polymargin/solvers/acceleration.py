@@ -11,7 +11,9 @@ passes: the iterates circle the optimum, and their mean halves the gap. And ``ka
 starts at ``sqrt(mean c_i ||x_i||^2)``, grows while the dual rises (where examples far outnumber
 features, so that one pass solves a proximal problem well), and is halved, with the momentum
 dropped, when the dual falls or the gap rises: too large a ``kappa`` for one inner pass diverges.
-Where the gap stands still for long, smaller values are tried, then larger ones again.
+Where the gap stands still, passes visit all examples until it has fallen well below (sleeping ones
+miss the momentum, which can make the iterates circle without end); where it does so for long,
+smaller values are tried, then larger ones again.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ SHORT_MEMORY = 2.0  # passes: averaging over fewer gains nothing
 SMALLEST = 3.0  # no back-off goes below this (or below the start, where that is smaller)
 FALL = 0.05  # a fall of the dual by this part of the gap is too much,
 RISE = 4.0  # and so is a gap this many times the lowest
+PATIENCE = 10.0  # times 2 + sqrt(1 + kappa): passes without a lower gap until nobody may sleep,
+WELL_BELOW = 0.25  # which lasts until the gap is this part of the lowest then
 
 
 def initial_kappa(problem: Problem, choice: Literal["auto"] | bool | float) -> float:
@@ -78,6 +82,8 @@ class OuterLoop:
         self._since_lowest = 0
         self._last_dual = -math.inf
         self._ceiling = math.inf
+        self.stands_still = False
+        self._until = 0.0  # the gap that ends it
 
     def begin_again(self, kappa: float) -> None:
         """Start from W on a problem of other costs, which alone would start with `kappa`.
@@ -118,9 +124,14 @@ class OuterLoop:
         else:
             self._since_lowest += 1
         kappa = self._state.kappa
+        if gap < self._until:
+            self.stands_still, self._until = False, 0.0
         if unstable:
             self._ceiling = max(min(self._ceiling, kappa / GROWTH), self._smallest)
             self._start_over(0.5 * kappa, gap)
+        elif not self.stands_still and self._since_lowest > PATIENCE * (2 + math.sqrt(1 + kappa)):
+            self.stands_still, self._until = True, WELL_BELOW * self._lowest_gap
+            self._start_over(kappa, gap)
         elif self._since_lowest > 60.0 + 20.0 * math.sqrt(1.0 + kappa):
             self._start_over(0.5 * kappa if kappa > self._smallest else 2.0 * kappa, gap)
         elif self._may_grow:

@@ -233,6 +233,7 @@ class Run:
         dual = self.dual_sum - 0.5 * v + self.problem.constant_loss
         if self.outer is not None and full:
             self.outer.control(dual, gap)
+            self.plan.keep_awake(self.outer.stands_still)
         primal = dual + gap
         return gap / primal if primal > 0 else float("inf")
 

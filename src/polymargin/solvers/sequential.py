@@ -84,3 +84,6 @@ class SequentialSchedule:
 
     def wake(self) -> None:
         """Nothing sleeps beyond a full loop."""
+
+    def keep_awake(self, everybody: bool) -> None:
+        """The method decides by itself."""

@@ -62,6 +62,7 @@ class AdaptiveSchedule:
         self._shrinking = shrinking
         self._shuffle = shuffle
         self._short = short
+        self._awake = False
         self._n_short = 0  # short passes still to make
         self._visited = state.problem.visited
         self._pass = 0
@@ -77,7 +78,7 @@ class AdaptiveSchedule:
             self._n_short -= 1
             return Pass(self._in_order(self._busy), full=False)
         order = self._visited
-        if self._shrinking:
+        if self._shrinking and not self._awake:
             order = order[self._next[order] <= self._pass]
             if len(order) == 0:  # everything sleeps: wake everything
                 order = self._visited
@@ -92,7 +93,7 @@ class AdaptiveSchedule:
             return
         self._pass += 1
         order = done.order
-        if not self._shrinking or len(order) == 0:
+        if not self._shrinking or self._awake or len(order) == 0:
             return
         share = self._state.gap[order]
         self._mean = min(float(share.mean()), SLOWEST_RISE * self._mean)
@@ -124,3 +125,12 @@ class AdaptiveSchedule:
             share = self._state.gap
             awake = share > WAKE * share.mean()
             self._next[awake] = np.minimum(self._next[awake], self._pass)
+
+    def keep_awake(self, everybody: bool) -> None:
+        """Whether all passes visit all examples, until told otherwise."""
+        if everybody == self._awake:
+            return
+        self._awake = everybody
+        if self._shrinking and not everybody:  # what was known of them is of long ago
+            self._interval[:] = 1.0
+            self._next[:] = self._pass

@@ -1,6 +1,6 @@
 """A grid of C: paths against cold fits, and cross-validation against scikit-learn's grid search.
 
-    python -m benchmarks.path [--quick] [--repeats 2] [--limit 300]
+    python -m benchmarks.path [--quick] [--part paths] [--repeats 2] [--limit 300]
 
 One thread each, CPU seconds, float64, the grid of Keerthi et al. 2008. First, `solve_path` against
 seven cold fits with `DualSolver`, Crammer-Singer without an intercept, all to a certified gap of
@@ -179,6 +179,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--data", nargs="+", default=list(WANTED), help="only these data sets")
     parser.add_argument("--repeats", type=int, default=2, help="runs per path (default 2)")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for a grid search")
+    parser.add_argument("--part", choices=("paths", "searches"), help="one of the two only")
     parser.add_argument("--quick", action="store_true", help="C up to 1, one run, clinc150 only")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder for the results")
     options = parser.parse_args(argv)
@@ -191,12 +192,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     with threadpool_limits(1):
         for name in names:
             data = load(name)
-            paths[name] = measure_path(data, repeats, grid)
-            print(report([paths[name]], []), flush=True)
-            _write(options.output, list(paths.values()), list(searches.values()))
-            searches[name] = measure_search(data, options.limit, grid)
-            print(report([], [searches[name]]), flush=True)
-            _write(options.output, list(paths.values()), list(searches.values()))
+            if options.part != "searches":
+                paths[name] = measure_path(data, repeats, grid)
+                print(report([paths[name]], []), flush=True)
+                _write(options.output, list(paths.values()), list(searches.values()))
+            if options.part != "paths":
+                searches[name] = measure_search(data, options.limit, grid)
+                print(report([], [searches[name]]), flush=True)
+                _write(options.output, list(paths.values()), list(searches.values()))
     return 0
 
 

@@ -78,7 +78,10 @@ def test_the_linear_kernel_gives_the_linear_optimum(params, dtype, n):
     X, y = make_problem(n)
     X = X.astype(dtype)
     tol = 1e-6 if dtype == np.float64 else 1e-4
-    linear = LinearMulticlassSVC(**params, fit_intercept=False, tol=1e-7).fit(X.astype(float), y)
+    linear = LinearMulticlassSVC(
+        **params, fit_intercept=False, tol=1e-7, max_iter=100_000, random_state=0
+    ).fit(X.astype(float), y)
+    assert linear.dual_gap_ <= 1e-7
     clf = KernelMulticlassSVC(**params, kernel="linear", tol=tol, random_state=0).fit(X, y)
     assert clf.objective_ <= linear.objective_ * (1 + 2 * tol)
     assert clf.dual_objective_ <= linear.objective_ * (1 + tol)

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 import sys
 from pathlib import Path
 
@@ -311,6 +312,9 @@ def test_standard_input(monkeypatch, compress):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.skipif(
+    "asan" in os.environ.get("LD_PRELOAD", ""), reason="sanitizers keep freed memory"
+)
 def test_memory_of_a_stream_is_bounded(tmp_path):
     path = tmp_path / "data.svm"
     line = b"1 " + b" ".join(b"%d:0.25" % i for i in range(1, 400)) + b"\n"

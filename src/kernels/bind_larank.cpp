@@ -1,8 +1,8 @@
 // The Python face of LaRank: a machine that asks a Python object for kernel values.
 //
-// That object has the methods of pm::PatternSource: example_row(example, slots) and
-// pattern_row(slot, slots) return vectors of the machine's type, append(example) returns k(x, x),
-// keep(slots) returns nothing. The GIL stays with us, since every operation may call back.
+// That object has the methods of pm::PatternSource: example_rows(examples, slots) returns a matrix
+// of the machine's type, pattern_row(slot, slots) a vector, append(example) k(x, x), keep(slots)
+// nothing. The GIL stays with us, since every operation may call back.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
@@ -19,8 +19,10 @@ using namespace nb::literals;
 
 namespace {
 
+template <class T, int N>
+using Array = nb::ndarray<T, nb::numpy, nb::c_contig, nb::device::cpu, nb::ndim<N>>;
 template <class T>
-using Vector = nb::ndarray<T, nb::numpy, nb::c_contig, nb::device::cpu, nb::ndim<1>>;
+using Vector = Array<T, 1>;
 
 void require(bool ok, const char* what) {
     if (!ok) throw std::invalid_argument(what);
@@ -30,17 +32,22 @@ template <class T>
 class PythonSource final : public pm::PatternSource<T> {
   public:
     explicit PythonSource(const nb::object& patterns)
-        : example_row_(patterns.attr("example_row")),
+        : example_rows_(patterns.attr("example_rows")),
           pattern_row_(patterns.attr("pattern_row")),
           append_(patterns.attr("append")),
           keep_(patterns.attr("keep")) {}
 
-    void example_row(std::int64_t example, const std::vector<std::int32_t>& slots,
-                     T* out) override {
-        copy(example_row_(example, view(slots)), slots.size(), out);
+    void example_rows(const std::vector<std::int64_t>& examples,
+                      const std::vector<std::int32_t>& slots, T* out) override {
+        const auto rows = nb::cast<Array<const T, 2>>(example_rows_(view(examples), view(slots)));
+        require(rows.shape(0) == examples.size() && rows.shape(1) == slots.size(),
+                "kernel rows have the wrong shape");
+        std::copy_n(rows.data(), rows.size(), out);
     }
     void pattern_row(std::int32_t slot, const std::vector<std::int32_t>& slots, T* out) override {
-        copy(pattern_row_(slot, view(slots)), slots.size(), out);
+        const auto row = nb::cast<Vector<const T>>(pattern_row_(slot, view(slots)));
+        require(row.shape(0) == slots.size(), "a kernel row has the wrong length");
+        std::copy_n(row.data(), row.size(), out);
     }
     double append(std::int64_t example) override { return nb::cast<double>(append_(example)); }
     void keep(const std::vector<std::int32_t>& slots) override { keep_(view(slots)); }
@@ -50,17 +57,13 @@ class PythonSource final : public pm::PatternSource<T> {
 
   private:
     // For the duration of the call only: Python copies what it keeps.
-    static nb::object view(const std::vector<std::int32_t>& slots) {
-        return nb::cast(Vector<const std::int32_t>(slots.data(), {slots.size()}, nb::handle()),
+    template <class I>
+    static nb::object view(const std::vector<I>& numbers) {
+        return nb::cast(Vector<const I>(numbers.data(), {numbers.size()}, nb::handle()),
                         nb::rv_policy::reference);
     }
-    static void copy(const nb::object& values, std::size_t n, T* out) {
-        const auto array = nb::cast<Vector<const T>>(values);
-        require(array.shape(0) == n, "a kernel row has the wrong length");
-        std::copy_n(array.data(), n, out);
-    }
 
-    nb::object example_row_, pattern_row_, append_, keep_;
+    nb::object example_rows_, pattern_row_, append_, keep_;
 };
 
 template <class T>

@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from polymargin import LaRankClassifier, LinearMulticlassSVC
 from polymargin.estimators._kernel_prediction import kernel_scores
 from polymargin.kernel_functions import KernelFunction
+from polymargin.solvers.patterns import VectorPatterns
 from tests.estimators import make_problem, make_sparse_problem
 from tests.reference.kernel_problem import (
     dual_optimum,
@@ -267,6 +268,36 @@ def test_a_large_cache_computes_every_kernel_value_once():
     clf = LaRankClassifier(kernel=kernel, random_state=0).fit(X, y)
     assert clf.n_operations_["process_old"] > 10
     assert len(pairs) == len(set(pairs))
+
+
+def test_rows_of_several_examples_are_computed_at_once():
+    X, y = make_problem(400, 8, 4)
+    rows = []
+
+    def kernel(A, B):
+        rows.append(A.shape[0])
+        return np.exp(-((A[:, None] - B) ** 2).sum(axis=2))
+
+    LaRankClassifier(kernel=kernel, random_state=0).fit(X, y)
+    assert max(rows) > 30
+    rows.clear()
+    LaRankClassifier(kernel=kernel, random_state=0, cache_size=1e-4).fit(X, y)
+    assert max(rows) == 1  # there is no room for more
+
+
+def test_gradients_stay_right_when_slots_are_renumbered(monkeypatch):
+    """Rows that were computed ahead hold values by slot."""
+    kept = []
+    keep = VectorPatterns.keep
+    monkeypatch.setattr(
+        VectorPatterns, "keep", lambda self, slots: (kept.append(len(slots)), keep(self, slots))
+    )
+    X, y = make_problem(1500, 8, 4)
+    clf = LaRankClassifier(C=0.5, tol=1e-9, n_epochs=1, random_state=0)
+    with pytest.warns(ConvergenceWarning):
+        clf.fit(X, y)
+    assert len(kept) >= 2
+    assert clf._model.machine.dual == pytest.approx(clf.dual_objective_, rel=1e-9)
 
 
 def test_removed_patterns_are_forgotten():

@@ -7,6 +7,7 @@
 //
 // Rows of support patterns are evicted in least-recently-used order. What room they leave is used
 // for rows of other examples, which are worth having when the examples come back in a later epoch.
+// A few rows of the examples that come next are kept beside, as they are computed together.
 #pragma once
 
 #include <algorithm>
@@ -54,6 +55,12 @@ class KernelRows {
     // How many of the first entries of a slot's row need not be looked at: kept by the user.
     std::size_t& known(std::int32_t slot) { return slots_[slot].known; }
 
+    // Makes a row as long as there are slots, with room for more: every new pattern needs it.
+    void lengthen(Row& row) const {
+        if (row.capacity() < slots_.size()) row.reserve(slots_.size() + slots_.size() / 8 + 16);
+        row.resize(slots_.size(), kMissing);
+    }
+
     // A new slot with the row of its example.
     void add_slot(Row row) {
         slots_.emplace_back();
@@ -74,12 +81,12 @@ class KernelRows {
 
     // The row of an example that is no support pattern, or an empty one.
     Row take(std::int64_t example) {
-        const auto found = others_.find(example);
-        if (found == others_.end()) return Row();
-        Row row = std::move(found->second);
-        others_.erase(found);
-        bytes_ -= capacity(row);
-        return row;
+        for (auto* rows : {&ahead_, &others_})
+            if (auto found = rows->extract(example)) {
+                bytes_ -= capacity(found.mapped());
+                return std::move(found.mapped());
+            }
+        return Row();
     }
     void give_back(std::int64_t example, Row row) {
         if (!keep_others_ || row.empty() || bytes_ + capacity(row) > budget_) return;
@@ -87,8 +94,25 @@ class KernelRows {
         others_.insert_or_assign(example, std::move(row));
     }
 
+    // Rows of examples that are to come soon; as many as an eighth of the budget allows.
+    void set_ahead(std::int64_t example, Row row) {
+        bytes_ += capacity(row);
+        ahead_.emplace(example, std::move(row));
+        keep_to_budget(-1);
+    }
+    bool is_ahead(std::int64_t example) const { return ahead_.count(example) != 0; }
+    bool has(std::int64_t example) const { return others_.count(example) != 0; }
+    std::int64_t room_ahead() const {
+        return std::int64_t(budget_ / 8 / (sizeof(T) * std::max<std::size_t>(1, slots_.size())));
+    }
+    void clear_ahead() {
+        for (const auto& [example, row] : ahead_) bytes_ -= capacity(row);
+        ahead_.clear();
+    }
+
     // Frees all rows; they are computed again when they are needed.
     void clear() {
+        ahead_.clear();
         others_.clear();
         recent_.clear();
         bytes_ = 0;
@@ -110,6 +134,7 @@ class KernelRows {
         slots_ = std::move(kept);
         for (auto& slot : recent_) slot = renumbered[slot];
         for (auto& [example, row] : others_) pack(row, keep);
+        for (auto& [example, row] : ahead_) pack(row, keep);
     }
 
   private:
@@ -131,12 +156,15 @@ class KernelRows {
     void grow(std::int32_t slot) {
         Row& row = slots_[slot].row;
         bytes_ -= capacity(row);
-        // A little more than needed, since every new pattern makes all rows longer.
-        if (row.capacity() < slots_.size()) row.reserve(slots_.size() + slots_.size() / 8 + 16);
-        row.resize(slots_.size(), kMissing);
+        lengthen(row);
         bytes_ += capacity(row);
+        keep_to_budget(slot);
+    }
+
+    // Frees rows, but not that of this slot.
+    void keep_to_budget(std::int32_t slot) {
         if (bytes_ > budget_) drop_others(bytes_ - budget_);
-        while (bytes_ > budget_ && recent_.back() != slot) {
+        while (bytes_ > budget_ && !recent_.empty() && recent_.back() != slot) {
             Slot& last = slots_[recent_.back()];
             recent_.pop_back();
             last.listed = false;
@@ -160,7 +188,7 @@ class KernelRows {
     bool keep_others_;
     std::vector<Slot> slots_;
     std::list<std::int32_t> recent_;
-    std::unordered_map<std::int64_t, Row> others_;
+    std::unordered_map<std::int64_t, Row> others_, ahead_;
 };
 
 }  // namespace pm

@@ -16,9 +16,11 @@ from scipy import sparse
 
 from polymargin.kernel_functions import KernelFunction, squared_row_norms
 
+Examples = NDArray[np.int64]
 Slots = NDArray[np.int32]
 # From this share of the slots on, values of all of them cost less than a copy of some rows.
 MOST = 0.75
+AT_ONCE = 256  # rows that are copied for a product
 
 
 class PatternStore(Protocol):
@@ -32,8 +34,8 @@ class PatternStore(Protocol):
     def give_back(self) -> None:
         """Forget the batch."""
 
-    def example_row(self, example: int, slots: Slots) -> NDArray:
-        """Kernel values of an example with patterns."""
+    def example_rows(self, examples: Examples, slots: Slots) -> NDArray:
+        """Kernel values of examples with patterns, (len(examples), len(slots))."""
 
     def pattern_row(self, slot: int, slots: Slots) -> NDArray:
         """Kernel values of a pattern with patterns."""
@@ -82,14 +84,15 @@ class VectorPatterns:
         """Forget the batch."""
         self._batch = None
 
-    def example_row(self, example: int, slots: Slots) -> NDArray:
-        """Kernel values of an example with patterns."""
-        row = example - self._first
-        return self._values(_row_of(self._batch, row), self._batch_norms[row : row + 1], slots)
+    def example_rows(self, examples: Examples, slots: Slots) -> NDArray:
+        """Kernel values of examples with patterns."""
+        rows = examples - self._first
+        return self._values(self._batch[rows], self._batch_norms[rows], slots)
 
     def pattern_row(self, slot: int, slots: Slots) -> NDArray:
         """Kernel values of a pattern with patterns."""
-        return self._values(self._rows.get(slot, slot + 1), self._norms[slot : slot + 1], slots)
+        x, norm = self._rows.get(slot, slot + 1), self._norms[slot : slot + 1]
+        return self._values(x, norm, slots)[0]
 
     def append(self, example: int) -> float:
         """Make an example the next pattern."""
@@ -118,15 +121,25 @@ class VectorPatterns:
         """A copy of the rows of patterns."""
         return self._rows.take(slots)
 
-    def _values(self, x: Any, norm: NDArray, slots: Slots) -> NDArray:
-        some = len(slots) < MOST * self.n
-        B = self._rows.take(slots) if some else self._rows.get(0, self.n)
-        b_norms = self._norms[slots] if some else self._norms[: self.n]
-        if sparse.issparse(x) and not callable(self.function.kernel):
-            x = x.toarray()  # a product with a dense row needs no transposed copy of B
-        self.n_evaluations += B.shape[0]
-        K = self.function.block(x, B, norm, b_norms).ravel()
-        return K if some or len(slots) == self.n else K[slots]
+    def _values(self, A: Any, a_norms: NDArray, slots: Slots) -> NDArray:
+        if sparse.issparse(A) and not callable(self.function.kernel):
+            A = A.toarray()  # a product with dense rows needs no transposed copy of B
+        if len(slots) >= MOST * self.n:
+            K = self._block(A, a_norms, self._rows.get(0, self.n), self._norms[: self.n])
+            return K if len(slots) == self.n else np.ascontiguousarray(K[:, slots])
+        step = AT_ONCE if self._in_parts else max(1, len(slots))
+        parts = [slots[start : start + step] for start in range(0, len(slots), step)]
+        blocks = [self._block(A, a_norms, self._rows.take(s), self._norms[s]) for s in parts]
+        return blocks[0] if len(blocks) == 1 else np.hstack(blocks)
+
+    def _block(self, A: Any, a_norms: NDArray, B: Any, b_norms: NDArray) -> NDArray:
+        self.n_evaluations += A.shape[0] * B.shape[0]
+        return self.function.block(A, B, a_norms, b_norms)
+
+    @property
+    def _in_parts(self) -> bool:
+        """Whether copies of rows are made in parts, which stay in the processor's cache."""
+        return not self.is_sparse and not callable(self.function.kernel)
 
 
 class PrecomputedPatterns:
@@ -146,14 +159,14 @@ class PrecomputedPatterns:
         """Forget the batch."""
         self._gram = None
 
-    def example_row(self, example: int, slots: Slots) -> NDArray:
-        """Kernel values of an example with patterns."""
-        self.n_evaluations += len(slots)
-        return self._gram[example][self._columns[slots]]
+    def example_rows(self, examples: Examples, slots: Slots) -> NDArray:
+        """Kernel values of examples with patterns."""
+        self.n_evaluations += len(examples) * len(slots)
+        return self._gram[examples[:, None], self._columns[slots]]
 
     def pattern_row(self, slot: int, slots: Slots) -> NDArray:
         """Kernel values of a pattern with patterns."""
-        return self.example_row(int(self._columns[slot]), slots)
+        return self.example_rows(self._columns[[slot]], slots)[0]
 
     def append(self, example: int) -> float:
         """Make an example the next pattern."""

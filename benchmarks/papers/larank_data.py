@@ -37,9 +37,9 @@ PAPER = {
 
 
 def settings(name: str) -> dict[str, Any]:
-    """The paper's table 1, and its 500 MB of cache."""
+    """The paper's table 1, and its 500 MB of cache, for mnist three times as much."""
     if name == "mnist":
-        return {"C": 1000.0, "kernel": "rbf", "gamma": 0.005, "cache_size": 500}
+        return {"C": 1000.0, "kernel": "rbf", "gamma": 0.005, "cache_size": 1500}
     return {"C": 10.0, "kernel": "rbf", "gamma": 0.025, "cache_size": 500}
 
 

@@ -44,6 +44,8 @@ NOTES = f"""
 - SVC is scikit-learn's: one-vs-one with an intercept, another problem; its error is a reference.
 - The paper's duals for usps (503 to 537) are not those of pixels in [0, 1], the scale we take; the
   paper does not give its own. With pixels in [0, 1.25] they come close.
+- The kernel cache has the paper's 500 MB, for mnist 1,500 MB: the values of one pass' 14,800
+  support patterns with each other take 880 MB, and LaRankGap computes them again and again in less.
 - mnist has pixels in [0, {MNIST_SCALE:g}], chosen on the last 10,000 training rows (larank_scale).
 - The duality gap of `gap` certifies the optimum to within C. MCSVM's 5548 on letter in the paper is
   above the optimum certified here, so the data or the tolerances cannot have been quite the same.
@@ -190,15 +192,21 @@ def claims(rows: Sequence[dict[str, Any]]) -> list[Claim]:
             verdict(part[n] < 1 for n in names),
         ),
     ]
-    batch = [n for n in names if (n, "MCSVM") in found]
-    less = {n: end[n]["kernels"] / found[n, "MCSVM"]["kernels"] for n in batch}
-    if batch:
+    # Where MCSVM was stopped before its gap was below C, it would have needed more than it did.
+    ratio = {
+        n: end[n]["kernels"] / found[n, "MCSVM"]["kernels"] for n in names if (n, "MCSVM") in found
+    }
+    early = {n for n in ratio if found[n, "MCSVM"]["gap"] > settings(n)["C"]}
+    less = {n: r for n, r in ratio.items() if r < 1 or n not in early}
+    if less:
+        seen = [f"{n}: {'below ' if n in early else ''}{r:.0%}" for n, r in less.items()]
+        seen += [f"{n}: not known, MCSVM was stopped" for n in ratio if n not in less]
         result.append(
             Claim(
                 "Bordes et al. 2007, table 2",
                 "LaRankGap needs fewer kernel evaluations than MCSVM",
-                ", ".join(f"{n}: {less[n]:.0%}" for n in batch),
-                verdict(less[n] < 1 for n in batch),
+                ", ".join(seen),
+                verdict(r < 1 for r in less.values()),
             )
         )
     result.append(
@@ -217,7 +225,7 @@ def experiment(study: Study) -> None:
     rows = [row for name in DATA for row in measure(study, name)]
     text = (
         "# LaRank, tables 2 and 3\n\nOurs, and in brackets the paper's. C = 10 and an RBF kernel "
-        "with gamma 0.025; for mnist C = 1000 and 0.005. Cache of 500 MB.\n\n" + table(rows) + NOTES
+        "with gamma 0.025; for mnist C = 1000 and 0.005.\n\n" + table(rows) + NOTES
     )
     study.write(text, {"rows": rows}, claims(rows))
 

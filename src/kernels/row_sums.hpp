@@ -15,12 +15,18 @@ class RowSums {
   public:
     void clear() {
         rows_.clear();
+        used_.clear();
         terms_.clear();
         ends_.clear();
     }
-    void add_row(const T* row) { rows_.push_back(row); }
+    void add_row(const T* row) { rows_.push_back({row, false}); }
     // Sum after sum: its terms, then its end.
-    void add_term(int row, T factor) { terms_.push_back({rows_[row], factor}); }
+    void add_term(int row, T factor) {
+        Row& r = rows_[row];
+        if (!r.used) used_.push_back(r.values);
+        r.used = true;
+        terms_.push_back({r.values, factor});
+    }
     void end_sum() { ends_.push_back(terms_.size()); }
 
     // out[l * ld + j] += sum l at column first + j, for first + j < last.
@@ -41,6 +47,10 @@ class RowSums {
     static constexpr std::int64_t kTile = 256;  // columns
 
   private:
+    struct Row {
+        const T* values;
+        bool used;
+    };
     struct Term {
         const T* row;
         T factor;
@@ -48,7 +58,7 @@ class RowSums {
 
     void prefetch(std::int64_t first, std::int64_t last) const {
         constexpr std::int64_t line = 64 / sizeof(T);
-        for (const T* row : rows_)
+        for (const T* row : used_)
             for (std::int64_t j = first; j < last; j += line) PM_PREFETCH(row + j);
     }
 
@@ -75,7 +85,8 @@ class RowSums {
                 s[j] += terms_[t].factor * terms_[t].row[first + j];
     }
 
-    std::vector<const T*> rows_;
+    std::vector<Row> rows_;
+    std::vector<const T*> used_;  // by some sum
     std::vector<Term> terms_;
     std::vector<std::size_t> ends_;
 };

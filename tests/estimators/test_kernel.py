@@ -271,6 +271,14 @@ def test_a_set_of_one_is_a_set_of_one():
     assert {columns for _, columns in visited} == {1, 60}  # its own Gram matrix, and rows
 
 
+def test_small_sets_compute_a_row_once_when_there_is_room():
+    X, y = make_problem(400)
+    clf = KernelMulticlassSVC(solver=KernelSolver(working_set=1), tol=1e-2).fit(X, y)
+    assert clf.n_iter_ > 400
+    assert clf.dual_gap_ <= 1e-2
+    assert clf.n_kernel_evaluations_ < 1.5 * len(X) ** 2  # all pairs, and a check at the end
+
+
 # --- bad input ------------------------------------------------------------------------------------
 
 

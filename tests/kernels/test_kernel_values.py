@@ -140,6 +140,22 @@ def test_rows_in_use_stay_in_the_cache():
     assert kernel.n_evaluations == before  # they took the places of those not wanted any more
 
 
+def test_free_places_are_taken_first():
+    X = np.random.default_rng(0).standard_normal((40, 5))
+    kernel = TrainingKernel(X, KernelFunction("rbf", gamma=0.3))
+    every = np.arange(40)
+    cache = RowCache(kernel, every, 15 * 40 * 8)
+    for i in range(13):
+        cache.times(every[i : i + 1], np.ones((1, 1)), every)
+    before = kernel.n_evaluations
+    cache.times(every[5:13], np.ones((8, 1)), every)
+    assert kernel.n_evaluations == before
+    cache.times(every[20:24], np.ones((4, 1)), every)  # two free places, two of others
+    before = kernel.n_evaluations
+    cache.times(every[2:13], np.ones((11, 1)), every)
+    assert kernel.n_evaluations == before
+
+
 @pytest.mark.parametrize("kind", ["dense", "sparse", "precomputed", "callable"])
 def test_tiles_cover_the_whole_product(kind, monkeypatch):
     monkeypatch.setattr(kernel_functions, "COMPILED_TILE", (3, 4))

@@ -38,6 +38,7 @@ STALL_ROUNDS = 100
 IDLE_ROUNDS = 3  # an example is left out after so many rounds without a share of the gap,
 WORTH_SHRINKING = 0.7  # when what stays is at most this part of the columns,
 LONGEST_SHRUNK = 10  # and comes back after so many: to be left out may have been wrong
+SETS_OF_ALL = 8  # for sets of a given size, so many hold all examples: they count as a round
 
 
 @dataclass(frozen=True)
@@ -215,6 +216,9 @@ class _Run:
         )
         self.F = np.zeros((problem.kernel.n, problem.n_classes))
         self.gram = MemberGram(problem.kernel)
+        self.sets_per_round = 1
+        if settings.working_set != "auto":
+            self.sets_per_round = max(1, len(self.all) // (SETS_OF_ALL * settings.working_set))
         self._attend(self.all)
         self._measure()
         names = ("pass", "time", "primal", "dual", "gap", "n_awake")
@@ -237,11 +241,12 @@ class _Run:
         self.attended = self.n_iter
 
     def _shrink(self) -> None:
-        stay = np.flatnonzero(self.idle < IDLE_ROUNDS)
+        settled = self.idle >= IDLE_ROUNDS * self.sets_per_round
+        stay = np.flatnonzero(~settled)
         if len(stay) > WORTH_SHRINKING * len(self.active):
             return
         self._store()
-        gone = np.flatnonzero(self.idle >= IDLE_ROUNDS)
+        gone = np.flatnonzero(settled)
         loss, share = np.empty(len(gone)), np.empty(len(gone))
         norm = self.blocks.evaluate(self.scores[gone], self.active[gone], loss, share)
         self.left_out += 0.5 * float(norm) + float(loss.sum())
@@ -303,7 +308,8 @@ class _Run:
                 continue
             if self.n_iter >= max_iter or self._out_of_time() or self._stalled():
                 break
-            if not self.whole and self.n_iter - self.attended >= LONGEST_SHRUNK:
+            shrunk_for = self.n_iter - self.attended
+            if not self.whole and shrunk_for >= LONGEST_SHRUNK * self.sets_per_round:
                 self._wake()
             self._round()
             if progress is not None:

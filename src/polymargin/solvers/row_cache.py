@@ -75,19 +75,22 @@ class RowCache:
         return self._sums
 
     def _admit(self, rows: NDArray[np.int64]) -> None:
-        """Keep rows in places that are free or belong to examples that are not wanted."""
-        wanted = np.zeros(self._kernel.n, bool)
-        wanted[rows] = True
-        free = np.flatnonzero((self._owner < 0) | ~wanted[self._owner])
-        fresh = rows[self._slot[rows] < 0][: len(free)]
-        free = free[: len(fresh)]
+        """Keep rows in places that are free, then in those of examples that are not wanted."""
+        fresh = rows[self._slot[rows] < 0]
+        free = np.flatnonzero(self._owner < 0)
+        if len(free) < len(fresh):
+            wanted = np.zeros(self._kernel.n, bool)
+            wanted[rows] = True
+            spare = np.flatnonzero((self._owner >= 0) & ~wanted[self._owner])
+            free = np.concatenate([free, spare])
+        fresh, free = fresh[: len(free)], free[: len(fresh)]
         if len(fresh) == 0:
             return
         gone = self._owner[free]
         self._slot[gone[gone >= 0]] = -1
         self._owner[free] = fresh
         self._slot[fresh] = free
-        self._used = max(self._used, int(free[-1]) + 1)
+        self._used = max(self._used, int(free.max()) + 1)
         self._kernel.block(fresh, self._columns, out=self._rows, places=free)
 
 

@@ -88,7 +88,10 @@ def report(runs: dict[str, Any], names: list[str], n_splits: int) -> str:
         test = {label: np.array([run["test"] for run in of]) for label, of in found.items()}
         spread = {label: v.std(ddof=1) if len(v) > 1 else 0.0 for label, v in test.items()}
         cells = [f"{test[label].mean():.2f} ± {spread[label]:.2f}" for label in test]
+        theirs = {label: float(PAPER[name][label].split()[0]) for label in test}
+        apart = [f"{test[label].mean() - theirs[label]:+.2f}" for label in test]
         rows += [[name, len(done), *cells], [f"{name}, paper", 10, *PAPER[name].values()]]
+        rows.append([f"{name}, difference", None, *apart])
         for other in ("CS", "WW"):
             p = common.paired_test(test[other], test["OVR"])
             rows_p.append(

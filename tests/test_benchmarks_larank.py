@@ -44,10 +44,27 @@ def test_usps_has_pixels_from_zero(folder):
 
 def test_the_paper_is_quoted_beside_full_data_only():
     row = {"data": "usps", "method": "x1", "error": 4.3, "dual": 500.4, "kernels": 9.0, "epochs": 1}
-    assert "| 4.30 (4.25) | 500 (503) |  | 9.0 (9.4) |" in larank_table2.line(
+    assert "| 4.30 (4.25, +0.05) | 500 (503, -1%) |  | 9.0 (9.4, -4%) |" in larank_table2.line(
         row | {"quick": False}
     )
     assert "(" not in larank_table2.line(row | {"quick": True})
+    assert "| 1.0 (85) |" in larank_table2.line(row | {"quick": False, "seconds": 1.0})
+
+
+def test_a_method_that_was_stopped_proves_only_what_it_needed():
+    def row(method, kernels, gap):
+        figures = {"error": 4.0, "kernels": kernels, "argmax": 1.0, "gap": gap}
+        return {"data": "usps", "method": method, **figures}
+
+    def seen(mcsvm):
+        rows = [row("x1", 1.0, None), row("gap", 2.0, 1.0) | {"argmax": 2.0}, mcsvm]
+        found = [c for c in larank_table2.claims(rows) if "MCSVM" in c.claim]
+        return [(c.holds, c.measured) for c in found]
+
+    assert seen(row("MCSVM", 4.0, 9.0)) == [("yes", "usps: 50%")]
+    assert seen(row("MCSVM", 1.0, 9.0)) == [("no", "usps: 200%")]
+    assert seen(row("MCSVM", 4.0, 99.0)) == [("yes", "usps: below 50%")]
+    assert seen(row("MCSVM", 1.0, 99.0)) == []
 
 
 def test_the_averaged_perceptron_averages():

@@ -233,8 +233,9 @@ def experiment(study: Study) -> None:
     """Measure, print, save."""
     rows = [row for name in DATA for row in measure(study, name)]
     text = (
-        "# LaRank, tables 2 and 3\n\nOurs, and in brackets the paper's and the difference, of errors "
-        "in points. C = 10 and an RBF kernel with gamma 0.025; for mnist C = 1000 and 0.005.\n\n"
+        "# LaRank, tables 2 and 3\n\nOurs, and in brackets the paper's and the difference, of "
+        "errors in points. C = 10 and an RBF kernel with gamma 0.025; for mnist C = 1000 and "
+        "0.005.\n\n"
         + table(rows)
         + NOTES
     )

@@ -235,9 +235,7 @@ def experiment(study: Study) -> None:
     text = (
         "# LaRank, tables 2 and 3\n\nOurs, and in brackets the paper's and the difference, of "
         "errors in points. C = 10 and an RBF kernel with gamma 0.025; for mnist C = 1000 and "
-        "0.005.\n\n"
-        + table(rows)
-        + NOTES
+        "0.005.\n\n" + table(rows) + NOTES
     )
     study.write(text, {"rows": rows}, claims(rows))
 

@@ -94,7 +94,8 @@ class LaRankClassifier(
         as they come.
 
     cache_size : float, default=200
-        Megabytes for kernel values.
+        Megabytes for kernel values. Those of p support patterns with each other take 4 p^2 bytes in
+        float32; what does not fit is computed again when it is needed, which takes long.
 
     random_state : int, RandomState instance or None, default=None
         Determines the order of the examples and the choice of operations and patterns.

@@ -26,6 +26,7 @@ from sklearn.utils import check_random_state
 from polymargin._kernels import kernels
 from polymargin.kernel_functions import TrainingKernel, add_product
 from polymargin.losses import Loss
+from polymargin.solvers.history import History
 from polymargin.solvers.row_cache import MemberGram, RowCache
 from polymargin.solvers.run import Progress
 from polymargin.solvers.solution import DualSolution, feasible_start
@@ -191,7 +192,6 @@ class _Run:
         self.tol = tol
         self.rng = rng
         self.cache_bytes = cache_bytes
-        self.verbose = verbose
         self.began = time.perf_counter()
         self.status = "max_iter"
         self.n_iter = 0
@@ -221,8 +221,7 @@ class _Run:
             self.sets_per_round = max(1, len(self.all) // (SETS_OF_ALL * settings.working_set))
         self._attend(self.all)
         self._measure()
-        names = ("pass", "time", "primal", "dual", "gap", "n_awake")
-        self.history: dict[str, list[float]] = {name: [] for name in names}
+        self.history = History("set", verbose)
 
     # --- the examples attended to -----------------------------------------------------------------
 
@@ -356,7 +355,9 @@ class _Run:
         self.consistent = True
         self.n_iter += 1
         self._measure()
-        self._report()
+        self.history.add(
+            self.n_iter, self._elapsed(), self.primal, self.dual, self.gap, len(self.active)
+        )
 
     def _largest_set(self) -> int:
         """How many examples a working set may have."""
@@ -396,17 +397,6 @@ class _Run:
         self.idle[quiet] += 1
         self.idle[~quiet] = 0
         return norm
-
-    def _report(self) -> None:
-        row = (self.n_iter, self._elapsed(), self.primal, self.dual, self.gap, len(self.active))
-        for name, value in zip(self.history, row, strict=True):
-            self.history[name].append(value)
-        if self.verbose:
-            print(
-                f"set {self.n_iter:5d}  primal {self.primal:.8g}  dual {self.dual:.8g}  "
-                f"gap {self.gap:.2e}  active {len(self.active)}  time {self._elapsed():.2f} s",
-                flush=True,
-            )
 
     def _record(self) -> dict[str, Any]:
         return {
@@ -456,7 +446,7 @@ class _Run:
             dual=dual,
             gap=self.gap,
             n_iter=self.n_iter,
-            history={name: np.asarray(values) for name, values in self.history.items()},
+            history=self.history.arrays(),
             status=self.status,
             block=block,
             c=pb.c,

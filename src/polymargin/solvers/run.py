@@ -22,6 +22,7 @@ from polymargin.problem import Problem
 from polymargin.solvers.acceleration import OuterLoop, initial_kappa
 from polymargin.solvers.certificate import Certificate, certify, squared_norm
 from polymargin.solvers.checkpoint import CheckpointFile
+from polymargin.solvers.history import History
 from polymargin.solvers.path_checkpoint import PathFile
 from polymargin.solvers.sequential import SequentialSchedule
 from polymargin.solvers.shrinking import AdaptiveSchedule
@@ -105,8 +106,7 @@ class Run:
         self.last_certified = 0
         self.v: float | None = None  # ||V||^2 after pass v_pass
         self.v_pass = -1
-        names = ("pass", "time", "primal", "dual", "gap", "n_awake")
-        self.history: dict[str, list[float]] = {name: [] for name in names}
+        self.history = History("pass", self.verbose)
 
     def _schedule(self, rng: np.random.Generator) -> AdaptiveSchedule | SequentialSchedule:
         chosen = self.settings
@@ -252,15 +252,7 @@ class Run:
             self.guess[visits.full] = min(most, found.gap / relative)
         self.plan.wake()
         n_awake = 0 if visits is None else len(visits.order)
-        row = (self.n_iter, self._elapsed(), found.primal, found.dual, found.gap, n_awake)
-        for name, value in zip(self.history, row, strict=True):
-            self.history[name].append(value)
-        if self.verbose:
-            print(
-                f"pass {self.n_iter:5d}  primal {found.primal:.8g}  dual {found.dual:.8g}  "
-                f"gap {found.gap:.2e}  awake {n_awake}  time {self._elapsed():.2f} s",
-                flush=True,
-            )
+        self.history.add(self.n_iter, self._elapsed(), found.primal, found.dual, found.gap, n_awake)
         if not np.isfinite(found.gap):
             raise ValueError(
                 f"The objective cannot be evaluated (primal {found.primal:.3g}, dual "
@@ -322,7 +314,7 @@ class Run:
             dual=found.dual,
             gap=gap,
             n_iter=self.n_iter,
-            history={name: np.asarray(values) for name, values in self.history.items()},
+            history=self.history.arrays(),
             status=self.status,
             block=block,
             c=pb.c,

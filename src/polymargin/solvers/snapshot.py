@@ -68,7 +68,7 @@ def snapshot(run: Run) -> Tree:
     """The state of a run after a pass."""
     tree = {name: getattr(run, name) for name in OF_A_RUN}
     tree["guess"] = [run.guess[False], run.guess[True]]
-    tree["history"] = {name: np.asarray(values) for name, values in run.history.items()}
+    tree["history"] = run.history.arrays()
     tree["elapsed"] = run._elapsed()
     state = run.state
     tree["state"] = {"W": state.W, "kappa": state.kappa, "gap": state.gap}
@@ -97,7 +97,7 @@ def restore(run: Run, tree: Tree) -> None:
     for name in OF_A_RUN:
         setattr(run, name, tree[name])
     run.guess = {False: tree["guess"][0], True: tree["guess"][1]}
-    run.history = {name: tree["history"][name].tolist() for name in run.history}
+    run.history.restore(tree["history"])
     run.spent = tree["elapsed"]
     saved, state = tree["state"], run.state
     if "outer" in tree and run.outer is None:  # of an earlier C of a path

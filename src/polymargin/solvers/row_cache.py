@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 from polymargin.kernel_functions import TrainingKernel, add_product
 
+FEW = 4  # times as many rows in the cache as are wanted: the wanted ones are copied
+
 
 class RowCache:
     """Products with rows of the Gram matrix, some of which are kept.
@@ -65,9 +67,13 @@ class RowCache:
             self._sums = np.empty(shape)
         self._sums.fill(0)
         if kept.any():
-            weights = np.zeros((self._used, coef.shape[1]), self._rows.dtype)
-            weights[slots[kept]] = coef[kept]
-            add_product(self._rows[: self._used], weights, self._sums)
+            weights = coef[kept].astype(self._rows.dtype)
+            if FEW * len(weights) < self._used:
+                add_product(self._rows[slots[kept]], weights, self._sums)
+            else:
+                by_place = np.zeros((self._used, coef.shape[1]), self._rows.dtype)
+                by_place[slots[kept]] = weights
+                add_product(self._rows[: self._used], by_place, self._sums)
         if not kept.all():
             self._kernel.add_times(
                 self._columns[positions], rows[~kept], coef[~kept], self._sums, positions

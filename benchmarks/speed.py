@@ -1,6 +1,6 @@
 """CPU seconds to a given accuracy: polymargin against LIBLINEAR ``-s 4``, one thread each.
 
-    python -m benchmarks.speed [--data NAME ...] [--repeats 3] [--quick] [--fresh] [--peer-cache]
+    python -m benchmarks.speed [--data NAME ...] [--long] [--repeats 3] [--quick] [--fresh]
 
 Both solve Crammer and Singer's problem without an intercept from arrays already in memory, each in
 its own format; converting is not counted. The time of LIBLINEAR is its fastest run over a fixed
@@ -48,13 +48,17 @@ Fit = Callable[[float, int], tuple[np.ndarray, float]]
 
 @dataclass(frozen=True)
 class Case:
-    """A problem, the ratio wanted at 1e-3, and the layout polymargin gets the features in."""
+    """A problem, the ratio wanted at 1e-3, and the layout polymargin gets the features in.
+
+    `quick` cases are in the quick run, `long` ones only in one of all or when they are named.
+    """
 
     data: str
     C: float
     wanted: float
     layout: datasets.Layout = "native"
     quick: bool = True
+    long: bool = False
 
     def __str__(self) -> str:
         return f"{self.data} C={self.C:g}"
@@ -69,8 +73,8 @@ CASES = (
     Case("letter", 10.0, 3.0),
     Case("usps", 1.0, 4.0, quick=False),
     Case("mnist", 0.01, 2.0, layout="csr"),
-    Case("quickdraw345", 0.01, 5.0, layout="csr", quick=False),
-    Case("mnist", 1.0, 5.0, layout="csr", quick=False),
+    Case("quickdraw345", 0.01, 5.0, layout="csr", quick=False, long=True),
+    Case("mnist", 1.0, 5.0, layout="csr", quick=False, long=True),
 )
 
 
@@ -372,6 +376,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the cases asked for, print the table, and write ``results/speed.{md,json}``."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--data", nargs="+", help="only these data sets")
+    parser.add_argument("--long", action="store_true", help="minutes of LIBLINEAR too")
     parser.add_argument("--repeats", type=int, default=3, help="runs per figure (default 3)")
     parser.add_argument("--quick", action="store_true", help="one run each, without the long cases")
     parser.add_argument("--fresh", action="store_true", help="forget finished cases")
@@ -381,7 +386,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     cases = [
         case
         for case in CASES
-        if case.data in (options.data or [case.data]) and (case.quick or not options.quick)
+        if case.data in (options.data or [case.data])
+        and (case.quick or not options.quick)
+        and (options.long or options.data or not case.long)
     ]
     peer_file = CACHE / "liblinear.json"
     known: dict[str, Any] = read_json(peer_file)

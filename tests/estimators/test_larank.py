@@ -285,6 +285,20 @@ def test_rows_of_several_examples_are_computed_at_once():
     assert max(rows) == 1  # there is no room for more
 
 
+def test_values_of_some_patterns_are_computed_in_parts(monkeypatch):
+    monkeypatch.setattr("polymargin.solvers.patterns.AT_ONCE", 3)
+    X, _ = make_problem(60)
+    patterns = VectorPatterns(KernelFunction("rbf", gamma=0.3), X.shape[1], X.dtype, False)
+    patterns.lend(X, 0)
+    for i in range(40):
+        patterns.append(i)
+    slots = np.array([5, 0, 33, 12, 7, 21, 39, 2], np.int32)
+    values = patterns.example_rows(np.array([50, 41, 3]), slots)
+    np.testing.assert_allclose(values, gram(X, KERNELS["rbf"])[np.ix_([50, 41, 3], slots)])
+    np.testing.assert_allclose(patterns.pattern_row(9, slots), gram(X, KERNELS["rbf"])[9, slots])
+    assert patterns.n_evaluations == 4 * len(slots)
+
+
 def test_gradients_stay_right_when_slots_are_renumbered(monkeypatch):
     """Rows that were computed ahead hold values by slot."""
     kept = []

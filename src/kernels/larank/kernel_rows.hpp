@@ -101,7 +101,7 @@ class KernelRows {
         keep_to_budget(-1);
     }
     bool is_ahead(std::int64_t example) const { return ahead_.count(example) != 0; }
-    bool has(std::int64_t example) const { return others_.count(example) != 0; }
+    bool is_kept(std::int64_t example) const { return others_.count(example) != 0; }
     std::int64_t room_ahead() const {
         return std::int64_t(budget_ / 8 / (sizeof(T) * std::max<std::size_t>(1, slots_.size())));
     }

@@ -317,11 +317,12 @@ class LaRank {
         if (rows_.is_ahead(*examples)) return row_ahead_;
         // Fewer than there are patterns: what becomes one on the way is missing in the rows.
         n = std::min({n, settings.kAhead, rows_.room_ahead(), n_patterns() / 2});
-        if (rows_.has(*examples) || n < 2) return Cost();
+        if (rows_.is_kept(*examples) || n < 2) return Cost();
         const Stopwatch watch;
         std::vector<std::int64_t> next;
         for (std::int64_t k = 0; k < n; ++k)
-            if (!is_pattern(examples[k]) && !rows_.has(examples[k])) next.push_back(examples[k]);
+            if (!is_pattern(examples[k]) && !rows_.is_kept(examples[k]))
+                next.push_back(examples[k]);
         std::vector<std::int32_t> slots = live_;
         std::sort(slots.begin(), slots.end());
         values_.resize(next.size() * slots.size());

@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not problems or not solvers:
         print("nothing to run: no problem or no solver of that name", file=sys.stderr)
         return 2
-    limits = Limits(run=options.limit, budget=options.budget or (600.0 if options.full else 20.0))
+    limits = Limits(run=options.limit, budget=options.budget or (120.0 if options.full else 20.0))
     store = CellStore(options.cache / "solvers.jsonl", fresh=options.fresh)
     runner = Runner(
         store,
@@ -81,7 +81,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--objective", nargs="+", choices=tuple(OBJECTIVES))
     parser.add_argument("--solver", nargs="+", help="only solvers whose name contains one of these")
     parser.add_argument("--limit", type=float, default=120.0, help="CPU seconds a run (120)")
-    parser.add_argument("--budget", type=float, help="CPU seconds a solver and problem (20; 600)")
+    parser.add_argument("--budget", type=float, help="CPU seconds a solver and problem (20; 120)")
     parser.add_argument("--lock", type=Path, help="a file to lock around each measurement")
     parser.add_argument("--cache", type=Path, default=CACHE, help="folder of the finished runs")
     parser.add_argument("--output", type=Path, default=RESULTS, help="folder of the results")

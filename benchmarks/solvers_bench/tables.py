@@ -92,10 +92,10 @@ def best_peer(group: Sequence[Series], target: float) -> tuple[str, float] | Non
 def ratios(content: dict[str, Any], target: float = 1e-3) -> str:
     """Compare polymargin with the best peer, a row per problem; where it is not first, say why."""
     lines: list[str] = []
-    for objective in BASELINE:
+    for objective in OBJECTIVES:
         groups = {key: group for key, group in by_problem(content).items() if key[2] == objective}
         peers = sorted({s["solver"] for g in groups.values() for s in g if not s["ours"]})
-        if not groups or not peers:
+        if not peers or not OBJECTIVES[objective].has_primal:
             continue
         lines += [f"**{OBJECTIVES[objective].text}**, seconds to {target:g} of the optimum", ""]
         header = ["data", "C", "polymargin", "float32", *peers, "best peer / polymargin"]

@@ -18,6 +18,7 @@ from benchmarks.solvers_bench.base import BaseSolver, all_solvers, solver_files
 from benchmarks.solvers_bench.objective import OBJECTIVES
 from benchmarks.solvers_bench.problems import Problem
 from benchmarks.solvers_bench.runner import Limits, Runner, start_worker
+from benchmarks.solvers_bench.solvers import numpy_sgd
 
 SOLVERS = list(all_solvers())
 
@@ -79,6 +80,24 @@ def test_every_solver_minimises_what_it_says(solver):
         best = exact_optimum(objective.loss, objective.k(4), C)
         slack = 0.05 if solver.setting == "epochs" else 2e-3
         assert best * (1 - 1e-6) <= value <= best * (1 + slack)
+
+
+@pytest.mark.parametrize("loss", ["crammer_singer", "weston_watkins", "top_k_alpha", "top_k_beta"])
+def test_the_hand_written_subgradients_are_those_of_the_losses(loss):
+    """Against differences of the loss, at scores where it has a gradient."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        n_classes = int(rng.integers(4, 9))
+        scores, codes = rng.normal(size=(1, n_classes)), rng.integers(n_classes, size=1)
+
+        def value(s, codes=codes):
+            return primal(s, codes, np.eye(s.shape[1]), 1.0, loss, 3)
+
+        margins = 1.0 + scores - scores[0, codes]
+        found = numpy_sgd.subgradient(margins, codes, loss, 3)[0]
+        steps = 1e-6 * np.eye(n_classes)
+        expected = [(value(scores + h) - value(scores - h)) / 2e-6 for h in steps]
+        np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
 def test_every_named_peer_has_a_file_and_every_objective_a_solver():

@@ -20,6 +20,7 @@ from benchmarks.baselines.mira import Mira
 from benchmarks.baselines.n_slack import NSlack
 from benchmarks.baselines.one_slack import OneSlack
 from benchmarks.baselines.top_push import TopPush, project_balanced
+from benchmarks.baselines.wsabie import Wsabie
 from benchmarks.objective import crammer_singer_primal
 from benchmarks.passes import make_problem
 from polymargin import DualSolver, get_loss
@@ -190,3 +191,52 @@ def test_top_push_closes_its_duality_gap(data):
         assert (dual <= primal + 1e-9).all()
     assert ((primal - dual) / primal).max() < 2e-2
     assert method.coef.shape == (4, data[0].shape[1])
+
+
+def test_wsabie_steps_along_the_gradient_of_the_pair():
+    """One example, two classes: the other class is the violator, whichever is drawn first."""
+    X, y = np.array([[0.5, 0.0, -0.3], [0.0, 0.0, 0.0]]), np.array([0, 1])
+    machine = Wsabie(X, y, step=1e-4, dimension=5, margin=10.0)
+    machine.V *= 0.5  # away from the bounds on lengths
+    machine.B[:] = np.array([[0.1, 0.2, -0.3, 0.0, 0.1], [0.0, -0.1, 0.1, 0.2, 0.2]])
+    B, V = machine.B.copy(), machine.V.copy()
+    machine.epoch()
+    z = X[0] @ V
+    np.testing.assert_allclose(machine.B - B, 1e-4 / np.sqrt((z @ z) / 5) * np.outer([1, -1], z))
+    change = B[0] - B[1]
+    size = np.sqrt((change @ change) / 5 * (X[0] @ X[0]))
+    np.testing.assert_allclose(machine.V - V, 1e-4 / size * np.outer(X[0], change), atol=1e-16)
+
+
+def test_wsabie_learns_within_its_bounds():
+    rng = np.random.default_rng(0)
+    y = np.arange(90) % 6
+    X = np.eye(6)[y] + 0.1 * rng.normal(size=(90, 6))
+    machine = Wsabie(X, y, step=0.1, dimension=16, margin=0.5)
+    for _ in range(10):
+        machine.epoch()
+    assert ((X @ machine.coef.T).argmax(axis=1) == y).all()
+    for vectors in (machine.B, machine.V):
+        assert np.linalg.norm(vectors, axis=1).max() <= 1 + 1e-12
+    updates = machine.updates
+    machine.margin = -100.0  # no class violates this
+    machine.epoch()
+    assert machine.updates == updates
+
+
+def test_wsabie_leaves_recent_violators_alone():
+    """Of two classes each has one possible violator: with a memory there is one step for each."""
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+    for memory, most in ((0, 40), (1, 2)):
+        machine = Wsabie(X, y, step=1e-3, memory=memory, dimension=4, margin=100.0)
+        machine.epoch()
+        assert machine.updates == most
+    X, y = rng.normal(size=(60, 3)), np.arange(60) % 3
+    counts = []
+    for memory in (0, 1, 2):
+        machine = Wsabie(X, y, step=1e-3, memory=memory, dimension=4, margin=100.0)
+        for _ in range(3):
+            machine.epoch()
+        counts.append(machine.updates)
+    assert counts[0] == 180 > counts[1] > counts[2] == 6

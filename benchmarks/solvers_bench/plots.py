@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,81 +13,84 @@ matplotlib.use("Agg")
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from benchmarks.solvers_bench.objective import OBJECTIVES
 from benchmarks.solvers_bench.tables import Series, seconds
 
+COMPARED = ("crammer_singer", "one_vs_rest", "weston_watkins")  # a column each
+OTHERS = ("squared_hinge", "logistic")  # the last column: accuracy only
+QUANTITIES = {
+    "suboptimality": "above the optimum",
+    "gap": "certified gap",
+    "accuracy": "test accuracy, %",
+}
 MARKERS = "os^vD<>PX*hp"
+COLORS = [*matplotlib.color_sequences["tab10"], *matplotlib.color_sequences["Dark2"]]
 
 
 def draw(content: dict[str, Any], data: str, C: float) -> Figure | None:
-    """Draw one data set and C: a panel per quantity, None where nothing was measured.
+    """Draw one data set and C, None where nothing was measured.
 
     Parameters
     ----------
     content : dict
         A result file.
     data, C
-        Which problem; all its objectives are in the panel of the accuracy.
+        Which problem.
 
     Returns
     -------
     Figure or None
-        Three or four panels.
+        A column per objective, a row per quantity; the legend above the last column.
     """
     series = [s for s in content["series"] if s["data"] == data and s["C"] == C and s["cells"]]
     series = [s for s in series if s["threads"] == 1]
-    compared = [
-        name
-        for name in ("crammer_singer", "one_vs_rest")
-        if any(s["objective"] == name for s in series)
-    ]
-    if not compared:
+    columns = [[s for s in series if s["objective"] == name] for name in COMPARED]
+    columns = [column for column in columns if column]
+    if not columns:
         return None
-    figure = Figure(figsize=(3.4 * (len(compared) + 2) + 2.4, 3.4), layout="constrained")
-    panels = figure.subplots(1, len(compared) + 2)
-    labels = [_label(one) for one in series]
-    for panel, name in zip(panels, compared, strict=False):
-        chosen = [s for s in series if s["objective"] == name]
-        _curves(panel, chosen, labels, "suboptimality", f"{name}: above the optimum")
-    ours = [s for s in series if s["ours"]]
-    _curves(panels[-2], ours, labels, "gap", "polymargin: certified gap")
-    _curves(panels[-1], series, labels, "accuracy", "test accuracy", log=False)
-    handles = {line.get_label(): line for panel in panels for line in panel.lines}
-    figure.legend(handles.values(), handles.keys(), loc="outside right upper", fontsize=6)
+    others = [s for s in series if s["objective"] in OTHERS]
+    labels = list(dict.fromkeys(s["solver"] for column in [*columns, others] for s in column))
+    figure = Figure(figsize=(3.3 * (len(columns) + 1), 7.2), layout="constrained")
+    panels = figure.subplots(len(QUANTITIES), len(columns) + 1, sharex="col", squeeze=False)
+    for place, column in enumerate(columns):
+        objective = OBJECTIVES[column[0]["objective"]]
+        panels[0, place].set_title(objective.text.split(":")[0], fontsize=10)
+        for panel, quantity in zip(panels[:, place], QUANTITIES, strict=True):
+            _curves(panel, column, labels, quantity)
+        panels[-1, place].set_xlabel("seconds")
+    _curves(panels[-1, -1], others, labels, "accuracy")
+    panels[-1, -1].set_title("other losses", fontsize=10)
+    panels[-1, -1].set_xlabel("seconds")
+    for panel in panels[:-1, -1]:
+        panel.set_axis_off()
+    for panel, text in zip(panels[:, 0], QUANTITIES.values(), strict=True):
+        panel.set_ylabel(text)
+    handles = {line.get_label(): line for panel in panels.flat for line in panel.lines}
+    legend = panels[0, -1].legend(handles.values(), handles.keys(), loc="upper left", fontsize=8)
+    legend.set_in_layout(False)  # it reaches into the empty panel below
     figure.suptitle(f"{data}, C = {C:g}")
     return figure
 
 
-def _label(series: Series) -> str:
-    return f"{series['solver']} ({series['objective']})"
-
-
-def _curves(
-    panel: Axes,
-    series: list[Series],
-    labels: list[str],
-    quantity: str,
-    title: str,
-    log: bool = True,
-) -> None:
-    """One line per solver, a point per run; the same look in every panel."""
+def _curves(panel: Axes, series: Sequence[Series], labels: list[str], quantity: str) -> None:
+    """One line per solver, a point per run; a solver looks the same in every panel."""
+    factor = 100.0 if quantity == "accuracy" else 1.0
     for one in series:
-        points = [(seconds(one, c), c[quantity]) for c in one["cells"] if c.get(quantity)]
-        number = labels.index(_label(one))
+        points = [(seconds(one, c), factor * c[quantity]) for c in one["cells"] if c.get(quantity)]
+        number = labels.index(one["solver"])
         if points:
             panel.plot(
                 *zip(*sorted(points), strict=True),
                 marker=MARKERS[number % len(MARKERS)],
                 markersize=4,
-                color=f"C{number % 10}",
+                color=COLORS[number % len(COLORS)],
                 linewidth=2.0 if one["ours"] else 1.0,
                 linestyle="-" if one["ours"] else "--",
-                label=_label(one),
+                label=one["solver"],
             )
     panel.set_xscale("log")
-    if log:
+    if quantity != "accuracy":
         panel.set_yscale("log")
-    panel.set_title(title, fontsize=9)
-    panel.set_xlabel("seconds")
     panel.grid(alpha=0.3)
 
 
@@ -97,6 +101,6 @@ def save(content: dict[str, Any], folder: Path, problems: list[tuple[str, float]
         figure = draw(content, data, C)
         if figure is not None:
             path = folder / f"solvers_{data}_C{C:g}.png"
-            figure.savefig(path, dpi=70)
+            figure.savefig(path, dpi=75)
             paths.append(path)
     return paths

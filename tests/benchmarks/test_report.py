@@ -120,10 +120,10 @@ def test_histories_become_counts_and_figures_are_rounded(content):
 
 def test_curves_have_a_line_per_solver(content):
     figure = plots.draw(content, "letter", 1.0)
-    first, gaps, accuracy = figure.axes
-    assert len(first.lines) == 3  # one thread only
-    assert len(gaps.lines) == 1
-    assert len(accuracy.lines) == 4
+    distances, legend, gaps, empty, accuracies, others = figure.axes
+    assert len(distances.lines) == len(accuracies.lines) == 3  # one thread only
+    assert [len(axes.lines) for axes in (gaps, others, empty)] == [1, 1, 0]
+    assert len(legend.get_legend().get_texts()) == 4
     assert plots.draw(content, "usps", 1.0) is None
 
 

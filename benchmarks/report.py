@@ -117,6 +117,7 @@ def grid_section(full: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield tables.absences(full)
     yield tables.ratios(full)
+    yield tables.other_losses(full)
     yield from _memory_table(full)
 
 

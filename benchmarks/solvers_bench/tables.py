@@ -15,6 +15,7 @@ Series = dict[str, Any]
 Problem = tuple[str, float, str]
 OURS = "polymargin [float64, 1 thread]"
 OURS_SINGLE = "polymargin [float32, 1 thread]"
+STEADY = 1e-3  # an accuracy that differs by no more is the same
 BASELINE = {"crammer_singer": "LIBLINEAR -s 4", "one_vs_rest": "LIBLINEAR -s 3"}
 
 
@@ -213,6 +214,40 @@ def accuracies(content: dict[str, Any]) -> str:
         header = ["solver", "setting", "seconds", "test accuracy %", "memory MB", ""]
         lines += [*table(header, rows), ""]
     return "\n".join(lines)
+
+
+def other_losses(content: dict[str, Any]) -> str:
+    """What a user of other losses gets: the steady accuracy and the seconds to it, beside ours.
+
+    Our columns come first, Crammer-Singer and one-vs-rest of the same data and C.
+    """
+    groups = by_problem(content)
+    others = [s for s in content["series"] if not OBJECTIVES[s["objective"]].has_primal]
+    others = [s for s in others if s["objective"] != "rbf_kernel"]
+    names = sorted({s["solver"] for s in others})
+    rows = []
+    for data, C in dict.fromkeys((s["data"], s["C"]) for s in others):
+        ours = [find(groups.get((data, C, name), []), OURS) for name in BASELINE]
+        here = [s for s in others if (s["data"], s["C"]) == (data, C)]
+        rows.append([data, f"{C:g}", *map(steady, [*ours, *(find(here, n) for n in names)])])
+    if not rows:
+        return ""
+    header = ["data", "C", *(f"polymargin {name}" for name in BASELINE), *names]
+    title = (
+        "**Other losses**: test accuracy of the tightest run that ended, % (seconds of the fastest "
+        f"run within {100 * STEADY:g} points of it)"
+    )
+    return "\n".join([title, "", *table(header, rows), ""])
+
+
+def steady(series: Series | None) -> str:
+    """Accuracy of the tightest run and the seconds of the fastest one that comes close to it."""
+    ended = [cell for cell in series["cells"] if "cpu" in cell] if series else []
+    if series is None or not ended:
+        return outcome(series, min(TARGETS))
+    last = ended[-1]["accuracy"]
+    close = [seconds(series, cell) for cell in ended if cell["accuracy"] >= last - STEADY]
+    return f"{100 * last:.2f} ({_time(min(close))})"
 
 
 def outcome(series: Series | None, target: float) -> str:

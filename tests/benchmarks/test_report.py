@@ -118,6 +118,19 @@ def test_histories_become_counts_and_figures_are_rounded(content):
     assert one["series"][0]["cells"][0]["cpu"] == 0.333333
 
 
+def test_other_losses_are_shown_by_their_steady_accuracy(content):
+    logistic = content["series"][-1]
+    logistic["cells"][0]["accuracy"] = logistic["cells"][1]["accuracy"] - 5e-4
+    header, _, row = tables.other_losses(content).splitlines()[2:]
+    assert header.endswith("polymargin one_vs_rest | LogisticRegression |")
+    accuracy = f"{100 * logistic['cells'][1]['accuracy']:.2f}"
+    assert row.startswith("| letter | 1 |") and "| not run |" in row
+    assert row.endswith(f"| {accuracy} (0.5) |")
+    logistic["cells"][0]["accuracy"] -= 5e-3
+    assert f"| {accuracy} (0.7) |" in tables.other_losses(content)
+    assert tables.other_losses(content | {"series": content["series"][:-1]}) == ""
+
+
 def test_curves_have_a_line_per_solver(content):
     figure = plots.draw(content, "letter", 1.0)
     distances, legend, gaps, empty, accuracies, others = figure.axes

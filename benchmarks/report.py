@@ -121,18 +121,18 @@ def grid_section(full: dict[str, Any]) -> Iterator[str]:
     yield from _memory_table(full)
 
 
-def _span(limit: float | list[float]) -> str:
+def _span(content: dict[str, Any], name: str) -> str:
     """A limit, or the smallest and the largest of a page put together from several runs."""
-    return f"{limit:g}" if isinstance(limit, float) else f"{min(limit):g} to {max(limit):g}"
+    found = {cell[name] for series in content["series"] for cell in series["cells"]}
+    return " to ".join(f"{limit:g}" for limit in sorted({min(found), max(found)}))
 
 
 def _limits(content: dict[str, Any]) -> Iterator[str]:
-    limits = content["limits"]
     yield (
         "CPU seconds of the fastest run of each solver that got there, certificates included for "
-        f'polymargin. A run may take {_span(limits["run"])} s of CPU ("over ... s" '
-        f'otherwise), all runs of a solver on a problem {_span(limits["budget"])} s ("over '
-        'budget"); '
+        f'polymargin. A run may take {_span(content, "limit")} s of CPU ("over ... s" '
+        f"otherwise), all runs of a solver on a problem {_span(content, 'budget')} s "
+        '("over budget", with how close it came); '
         '"not reached" is followed by how close its tightest setting came.\n'
     )
 

@@ -4,7 +4,8 @@
 
 Every finished run is kept in ``benchmarks/.cache/solvers.jsonl``, by everything it depends on:
 data, solver and its version (polymargin: a hash of its sources), setting, machine. ``--fresh``
-forgets them.
+forgets them, ``--from-results`` adds what the result file holds (of the same kind of machine): so a
+grid of many hours can be measured over days and on several machines.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from typing import Any
 
 from benchmarks import provenance
 from benchmarks.cells import CellStore
-from benchmarks.reference_optima import CACHE, write_json
+from benchmarks.reference_optima import CACHE, read_json
 from benchmarks.solvers_bench.base import all_solvers
 from benchmarks.solvers_bench.objective import OBJECTIVES
 from benchmarks.solvers_bench.problems import default_problems, full_problems, select
-from benchmarks.solvers_bench.runner import Limits, Runner
-from benchmarks.solvers_bench.tables import compact, page
+from benchmarks.solvers_bench.runner import Limits, Runner, known_cells
+from benchmarks.solvers_bench.tables import compact, page, write
 
 RESULTS = Path(__file__).resolve().parent.parent / "results"
 
@@ -38,7 +39,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("nothing to run: no problem or no solver of that name", file=sys.stderr)
         return 2
     limits = Limits(run=options.limit, budget=options.budget or (120.0 if options.full else 20.0))
+    name = "solvers_full" if options.full else "solvers"
     store = CellStore(options.cache / "solvers.jsonl", fresh=options.fresh)
+    if options.from_results:
+        store.take_over(known_cells(read_json(options.output / f"{name}.json")))
     runner = Runner(
         store,
         limits,
@@ -47,15 +51,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         log=lambda text: print(text, flush=True),
     )
     packages = sorted({solver.package for solver in solvers} | set(provenance.PACKAGES))
-    name = "solvers_full" if options.full else "solvers"
     heading = {
         **provenance.provenance(packages),
-        "limits": {"run": limits.run, "budget": limits.budget},
         "planned": [str(problem) for problem in problems],
     }
 
     def save(results: dict[str, Any]) -> None:
-        write_json(options.output / f"{name}.json", heading | compact(results))
+        write(options.output / f"{name}.json", heading | compact(results))
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # workers are ended with us
     try:
@@ -73,6 +75,9 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--full", action="store_true", help="ten data sets, four C")
     parser.add_argument("--fresh", action="store_true", help="forget earlier runs")
+    parser.add_argument(
+        "--from-results", action="store_true", help="what the result file has is measured already"
+    )
     parser.add_argument(
         "--only-known", action="store_true", help="measure nothing, write what earlier runs found"
     )

@@ -1,7 +1,8 @@
 """Walk over problems and solvers, a worker process for each pair, every finished run kept at once.
 
 A solver's settings are tried from loose to tight until its primal is within the smallest target, a
-run exceeds the time limit, or all its runs together exceed the budget.
+run exceeds the time limit, or all its runs together exceed the budget. One whose loosest setting
+exceeded the limit is not tried with a larger C, where it would take longer still.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from benchmarks.cells import CellStore
 from benchmarks.solvers_bench.base import BaseSolver, solver_files
 from benchmarks.solvers_bench.objective import OBJECTIVES, TARGETS
 from benchmarks.solvers_bench.problems import Problem
-from benchmarks.solvers_bench.worker import CAN_FORK, how_it_ended, reached
+from benchmarks.solvers_bench.worker import CAN_FORK, exhausted, how_it_ended, reached
 
 REFERENCE_TOL = 2e-5
+FINAL = ("timeout", "error", "skipped")  # how the last run of a series may have ended it
 # For libraries that read it when loaded; a job's own number of threads is set in the worker.
 ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 Events = Callable[[dict[str, Any], float], Iterable[dict[str, Any]]]
@@ -71,6 +73,7 @@ class Runner:
     only_known: bool = False
     log: Callable[[str], None] = print
     events: Events | None = None
+    planned: Sequence[Problem] = ()
 
     def run(
         self,
@@ -101,6 +104,7 @@ class Runner:
                 results["absent"][solver.label] = reason
                 self.log(f"absent: {solver.label}: {reason}")
         present = [solver for solver in solvers if solver.label not in results["absent"]]
+        self.planned = problems
         for problem in problems:
             chosen = [solver for solver in present if problem.objective in solver.objectives]
             if problem.data in results["absent_data"] or not chosen:
@@ -123,6 +127,9 @@ class Runner:
         """
         bound = self.bound(problem)
         known = {solver.label: self._known(problem, solver) for solver in solvers}
+        for solver in solvers:
+            if not known[solver.label] and (earlier := self.hopeless(problem, solver)):
+                known[solver.label] = [earlier]
         jobs = [
             {
                 "solver": solver.label,
@@ -141,14 +148,32 @@ class Runner:
         }
         for label, cell in self._cells(spec, jobs):
             solver = by_label[label]
+            cell |= {"limit": self.limits.run, "budget": self.limits.budget, **self._when()}
             self.store.put(self._key(problem, solver, cell["setting"]), cell)
             known[label].append(cell)
             self.log(f"{problem}: {label} {_describe(solver, cell)}")
         return [
-            _series(problem, solver, bound, known[solver.label], self.limits.budget)
+            self._series(problem, solver, bound, known[solver.label])
             for solver in solvers
             if known[solver.label]
         ]
+
+    def hopeless(self, problem: Problem, solver: BaseSolver) -> dict[str, Any] | None:
+        """Return a cell that says so where the loosest setting took too long with a smaller C."""
+        alike = [
+            other
+            for other in self.planned
+            if (other.data, other.objective) == (problem.data, problem.objective)
+            and other.C < problem.C
+        ]
+        for other in sorted(alike, key=lambda other: other.C):
+            cell = self.store.get(self._key(other, solver, solver.grid[0])) or {"status": "none"}
+            enough = self.only_known or not self._deserves_another_try(cell)
+            if cell["status"] == "timeout" and enough:
+                return {"setting": solver.grid[0], "status": "skipped", "since": other.C} | {
+                    name: cell[name] for name in ("limit", "budget", "date", "commit")
+                }
+        return None
 
     def bound(self, problem: Problem) -> dict[str, float] | None:
         """Return the certified lower bound on the optimum, None where primals are not compared.
@@ -160,7 +185,7 @@ class Runner:
         """
         if not OBJECTIVES[problem.objective].has_primal:
             return None
-        key = {**_problem_key(problem), "solver": "reference", "tol": REFERENCE_TOL}
+        key = _reference_key(_problem_key(problem))
         known = self.store.get(key)
         if known is not None or self.only_known:
             return known
@@ -224,57 +249,69 @@ class Runner:
 
     def _finished(self, cells: Sequence[dict[str, Any]], solver: BaseSolver) -> bool:
         last = cells[-1] if cells else {"status": "none"}
-        ended = last["status"] in ("timeout", "error") or reached(last, min(TARGETS))
-        return ended or len(cells) == len(solver.grid) or _spent(cells) > self.limits.budget
+        ended = last["status"] in FINAL or reached(last, min(TARGETS))
+        limits = self.limits
+        return (
+            ended
+            or len(cells) == len(solver.grid)
+            or exhausted(cells, solver, limits.budget, limits.run)
+        )
 
     def _key(self, problem: Problem, solver: BaseSolver, setting: float) -> dict[str, Any]:
         """Everything a figure depends on."""
+        return {**_problem_key(problem), **_solver_key(solver), "setting": setting}
+
+    def _when(self) -> dict[str, Any]:
+        found = provenance.provenance(())
+        return {name: found[name] for name in ("date", "commit")}
+
+    def _series(
+        self,
+        problem: Problem,
+        solver: BaseSolver,
+        bound: dict[str, float] | None,
+        cells: list[dict[str, Any]],
+    ) -> dict[str, Any]:
+        """What the tables, and `known_cells`, need to know of one solver on one problem."""
         return {
             **_problem_key(problem),
-            "solver": solver.label,
-            "setting": setting,
-            "version": solver.version(),
-            "code": provenance.fingerprint(*solver_files(solver)),
-            "machine": [provenance.machine()[name] for name in ("cpu", "cores")],
+            **_solver_key(solver),
+            "ours": solver.is_ours,
+            "threads": solver.n_threads,
+            "setting": solver.setting,
+            "package": solver.package,
+            "reference": bound,
+            "state": state(cells, solver, bound is not None),
+            "cells": cells,
         }
 
 
-def _series(
-    problem: Problem,
-    solver: BaseSolver,
-    bound: dict[str, float] | None,
-    cells: list[dict[str, Any]],
-    budget: float,
-) -> dict[str, Any]:
-    """What the tables need to know of one solver on one problem."""
-    return {
-        "data": problem.data,
-        "C": problem.C,
-        "objective": problem.objective,
-        "solver": solver.label,
-        "ours": solver.is_ours,
-        "threads": solver.n_threads,
-        "setting": solver.setting,
-        "package": solver.package,
-        "reference_gap": None if bound is None else bound["gap"],
-        "state": state(cells, solver, bound is not None, budget),
-        "cells": cells,
-    }
+def known_cells(results: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Read the cells and bounds of a result file, with the keys a store has them by."""
+    of_problem = ("data", "source", "C", "objective")
+    of_solver = ("solver", "version", "code", "machine")
+    for series in results.get("series", []):
+        problem = {name: series[name] for name in of_problem}
+        if series["reference"] is not None:
+            yield _reference_key(problem), series["reference"]
+        for cell in series["cells"]:
+            if cell["status"] != "skipped":
+                key = problem | {name: series[name] for name in of_solver}
+                yield key | {"setting": cell["setting"]}, cell
 
 
-def state(
-    cells: Sequence[dict[str, Any]], solver: BaseSolver, compared: bool, budget: float
-) -> str:
+def state(cells: Sequence[dict[str, Any]], solver: BaseSolver, compared: bool) -> str:
     """Say in a word how a series ended."""
     if not cells:
         return "not run"
     last = cells[-1]
-    if last["status"] in ("timeout", "error"):
-        return last["status"]
+    if last["status"] in FINAL:
+        return str(last["status"])
     if compared and reached(last, min(TARGETS)):
         return "reached"
     if len(cells) < len(solver.grid):
-        return "over budget" if _spent(cells) > budget else "unfinished"
+        over = exhausted(cells, solver, last["budget"], last["limit"])
+        return "over budget" if over else "unfinished"
     return "not reached" if compared else "done"
 
 
@@ -361,6 +398,19 @@ def _problem_key(problem: Problem) -> dict[str, Any]:
         "C": problem.C,
         "objective": problem.objective,
     }
+
+
+def _solver_key(solver: BaseSolver) -> dict[str, Any]:
+    return {
+        "solver": solver.label,
+        "version": solver.version(),
+        "code": provenance.fingerprint(*solver_files(solver)),
+        "machine": [provenance.machine()[name] for name in ("cpu", "cores")],
+    }
+
+
+def _reference_key(problem: dict[str, Any]) -> dict[str, Any]:
+    return {**problem, "solver": "reference", "tol": REFERENCE_TOL}
 
 
 def _specification(problem: Problem) -> dict[str, Any]:

@@ -6,7 +6,9 @@ variants with several threads wall-clock seconds.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks.solvers_bench.objective import OBJECTIVES, TARGETS
@@ -39,6 +41,19 @@ def compact(results: dict[str, Any]) -> dict[str, Any]:
 
     series = [one | {"cells": [shorten(c) for c in one["cells"]]} for one in results["series"]]
     return results | {"series": series}
+
+
+def write(path: Path, content: dict[str, Any]) -> None:
+    """Write a result file: a line per run."""
+    heading = {name: value for name, value in content.items() if name != "series"}
+    lines = []
+    for series in content["series"]:
+        cells = ",\n  ".join(json.dumps(cell) for cell in series["cells"])
+        rest = json.dumps({name: value for name, value in series.items() if name != "cells"})
+        lines.append(f'{rest[:-1]}, "cells": [\n  {cells}]}}')
+    start = json.dumps(heading, indent=1)[:-2]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f'{start},\n "series": [\n' + ",\n".join(lines) + "\n ]\n}\n")
 
 
 def seconds(series: Series, cell: dict[str, Any]) -> float:
@@ -172,7 +187,7 @@ def details(content: dict[str, Any]) -> str:
     for key, group in by_problem(content).items():
         if not OBJECTIVES[key[2]].has_primal:
             continue
-        gap = group[0]["reference_gap"]
+        gap = group[0]["reference"]["gap"]
         lines += [f"**{key[0]}, C = {key[1]:g}, {key[2]}** (optimum known to {gap:.0e})", ""]
         header = ["solver", *(f"s to {t:g}" for t in TARGETS), "LIBLINEAR / solver"]
         header += ["certified gap", "test accuracy %", "memory MB"]
@@ -260,6 +275,8 @@ def outcome(series: Series | None, target: float) -> str:
     last = series["cells"][-1] if series["cells"] else {}
     if series["state"] == "timeout":
         return f"over {last['limit']:g} s"
+    if series["state"] == "skipped":
+        return f"not tried (over {last['limit']:g} s at C = {last['since']:g})"
     if series["state"] == "error":
         return "error: " + last["error"].replace("|", "/")
     closest = [c["suboptimality"] for c in series["cells"] if c.get("suboptimality") is not None]

@@ -17,7 +17,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -124,7 +124,7 @@ def work(
     memory.forget_peak()
     before = memory.resident_mb()
     solver.set_objective(data, spec["C"], objective)
-    spent = 0.0
+    cells: list[dict[str, Any]] = []
     for setting in job["settings"]:
         yield {"event": "start", "setting": setting}
         limit_cpu(spec["limit"] * solver.n_threads)
@@ -132,9 +132,11 @@ def work(
         limit_cpu(math.inf)
         peak = memory.peak_mb()
         cell["memory_mb"] = None if peak is None or before is None else round(peak - before, 1)
-        yield {"event": "cell", "setting": setting, **cell}
-        spent += cell.get("total", 0.0)
-        if cell["status"] == "error" or reached(cell, spec["target"]) or spent > job["budget"]:
+        cells.append({"setting": setting, **cell})
+        yield {"event": "cell", **cells[-1]}
+        if cell["status"] == "error" or reached(cell, spec["target"]):
+            return
+        if exhausted(cells, solver, job["budget"], spec["limit"]):
             return
 
 
@@ -187,6 +189,20 @@ def reached(cell: dict[str, Any], target: float) -> bool:
     """Tell whether a cell is close enough for the walk over the settings to end."""
     value = cell.get("suboptimality")
     return value is not None and value <= target
+
+
+def exhausted(
+    cells: Sequence[dict[str, Any]], solver: BaseSolver, budget: float, limit: float
+) -> bool:
+    """Tell whether the budget is spent, or a number of epochs takes what the next would need.
+
+    Epochs cost the same each, so a run that would be ended on the way need not be started.
+    """
+    left = budget - sum(cell.get("total", 0.0) for cell in cells)
+    coming = [setting for setting in solver.grid if cells and setting > cells[-1]["setting"]]
+    if solver.setting != "epochs" or not coming or "cpu" not in cells[-1]:
+        return left < 0.0
+    return cells[-1]["cpu"] * coming[0] / cells[-1]["setting"] > min(left, limit)
 
 
 def limit_cpu(seconds: float) -> None:

@@ -14,6 +14,7 @@ from benchmarks.solvers_bench import plots, tables
 
 def cell(setting, cpu, distance, **more):
     base = {"setting": setting, "status": "ok", "cpu": cpu, "wall": cpu / 2, "total": cpu}
+    base |= {"limit": 120.0, "budget": 300.0}
     return base | {"suboptimality": distance, "accuracy": 0.9, "memory_mb": 12.3} | more
 
 
@@ -27,7 +28,7 @@ def series(solver, cells, *, ours=False, state="reached", threads=1, objective="
         "threads": threads,
         "setting": "tol",
         "package": "numpy",
-        "reference_gap": 2e-5,
+        "reference": {"primal": 1.0, "gap": 2e-5, "lower_bound": 1.0},
         "state": state,
         "cells": cells,
     }
@@ -44,7 +45,7 @@ def ours(*times):
 
 @pytest.fixture
 def content():
-    timeout = {"setting": 1e-3, "status": "timeout", "limit": 120.0}
+    timeout = {"setting": 1e-3, "status": "timeout", "limit": 120.0, "budget": 300.0}
     fast = series("LIBLINEAR -s 4", [cell(0.1, 1.0, 9e-3), cell(0.01, 3.0, 5e-4)])
     slow = series("NumPy SGD", [cell(1, 9.0, 0.3), timeout], state="timeout")
     two = series("polymargin [float64, 2 threads]", [cell(1e-3, 1.0, 9e-4)], ours=True, threads=2)
@@ -56,7 +57,6 @@ def content():
             "commit": "abc",
             "machine": {"cpu": "some CPU", "cores": 2, "memory_gb": 8.0},
             "versions": {"polymargin": "1"},
-            "limits": {"run": 120.0, "budget": 300.0},
             "planned": ["letter C=1 crammer_singer", "aloi C=1 crammer_singer"],
             "absent": {"snapml SVM": "snapml is not usable"},
             "absent_data": {"mnist": "no file"},
@@ -81,6 +81,23 @@ def test_ratios_timeouts_and_absences_are_in_the_tables(content):
     assert "absent: mnist: no file" in text
     assert "| LIBLINEAR -s 4 | 1 | 3 | 1.00 |  | 90.00 | 12 |" in text
     assert "| LogisticRegression | tol=0.01 | 0.7 | 90.00 | 12 | not converged |" in text
+
+
+def test_what_was_not_tried_says_why(content):
+    skipped = {"setting": 0.1, "status": "skipped", "since": 0.01, "limit": 60.0, "budget": 60.0}
+    content["series"][2] = series("LIBLINEAR -s 4", [skipped], state="skipped")
+    assert "| not tried (over 60 s at C = 0.01) |" in tables.ratios(content)
+    (text,) = report._limits(content)
+    assert "A run may take 60 to 120 s of CPU" in text
+    assert "on a problem 60 to 300 s" in text
+
+
+def test_a_result_file_reads_back_as_it_was(content, tmp_path):
+    tables.write(tmp_path / "folder" / "file.json", content)
+    text = (tmp_path / "folder" / "file.json").read_text()
+    assert json.loads(text) == json.loads(json.dumps(content))
+    runs = [cell for one in content["series"] for cell in one["cells"]]
+    assert sum('"status"' in line for line in text.splitlines()) == len(runs)
 
 
 def test_where_we_are_not_first_it_is_marked_and_explained(content):

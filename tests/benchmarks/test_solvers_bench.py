@@ -13,11 +13,11 @@ import pytest
 from benchmarks import datasets
 from benchmarks.cells import CellStore
 from benchmarks.objective import primal
-from benchmarks.solvers_bench import memory, problems, worker
+from benchmarks.solvers_bench import memory, problems, tables, worker
 from benchmarks.solvers_bench.base import BaseSolver, all_solvers, solver_files
 from benchmarks.solvers_bench.objective import OBJECTIVES
 from benchmarks.solvers_bench.problems import Problem
-from benchmarks.solvers_bench.runner import Limits, Runner, start_worker
+from benchmarks.solvers_bench.runner import Limits, Runner, known_cells, start_worker
 from benchmarks.solvers_bench.solvers import numpy_sgd
 
 SOLVERS = list(all_solvers())
@@ -176,10 +176,11 @@ class Script:
 PROBLEM = Problem("digits", 1.0, "crammer_singer")
 
 
-def run(tmp_path, script, solvers=None, **kwargs):
+def run(tmp_path, script, solvers=None, known=None, problems=(PROBLEM,), **kwargs):
     store = CellStore(tmp_path / "cells.jsonl")
+    store.take_over(known_cells(known or {}))
     found = Runner(store, Limits(**kwargs), log=lambda text: None, events=script)
-    return found.run([PROBLEM], solvers or [Fake()])
+    return found.run(problems, solvers or [Fake()])
 
 
 def test_a_walk_ends_at_the_target_and_resumes_for_nothing(tmp_path):
@@ -232,6 +233,48 @@ def test_a_timeout_is_told_and_tried_again_with_more_time(tmp_path):
     assert [cell["status"] for cell in series["cells"]] == ["ok", "timeout"]
     assert run(tmp_path, Script(), run=5.0)["series"][0]["state"] == "timeout"
     assert run(tmp_path, Script(), run=50.0)["series"][0]["state"] == "reached"
+
+
+def test_what_is_too_slow_is_not_tried_with_a_larger_C(tmp_path):
+    slow = Script({1e-1: {"status": "timeout"}})
+    problems = [Problem("digits", C, "crammer_singer") for C in (0.1, 10.0, 0.01)]
+    results = run(tmp_path, slow, problems=problems, run=5.0)["series"]
+    assert [series["state"] for series in results] == ["timeout", "skipped", "timeout"]
+    assert results[1]["cells"] == [results[0]["cells"][0] | {"status": "skipped", "since": 0.1}]
+    asked = [spec["C"] for spec in slow.asked if spec["jobs"][0]["solver"] == "fake"]
+    assert asked == [0.1, 0.01]
+    results = run(tmp_path, Script(), problems=problems, run=50.0)["series"]
+    assert {series["state"] for series in results} == {"reached"}
+
+
+def test_a_result_file_counts_as_measured(tmp_path):
+    endings = {1e-2: {"status": "timeout"}}
+    first = run(tmp_path / "a", Script(endings), run=5.0)
+    script = Script()
+    again = run(tmp_path / "b", script, known=tables.compact(first), run=5.0)
+    assert script.asked == []
+    assert tables.compact(again) == tables.compact(first)
+    script = Script()
+    longer = run(tmp_path / "b", script, known=first, run=50.0)["series"][0]
+    assert [job["settings"][0] for spec in script.asked for job in spec["jobs"]] == [1e-2]
+    assert [cell["limit"] for cell in longer["cells"]] == [5.0, 50.0, 50.0]
+
+
+def test_epochs_that_would_take_too_long_are_not_begun():
+    class Epochs(Fake):
+        setting, grid = "epochs", (1, 3, 10)
+
+    def after(cpu, setting, budget, limit):
+        cell = {"setting": setting, "cpu": cpu, "total": cpu}
+        return worker.exhausted([cell], Epochs(), budget, limit)
+
+    assert not after(1.0, 1, budget=5.0, limit=5.0)  # three take three seconds, four are left
+    assert after(1.0, 1, budget=3.5, limit=5.0)
+    assert after(2.0, 1, budget=100.0, limit=5.0)
+    assert not after(4.0, 10, budget=4.0, limit=5.0)
+    assert not worker.exhausted([], Epochs(), 1.0, 1.0)
+    assert not worker.exhausted([{"setting": 1e-1, "cpu": 3.0, "total": 3.0}], Fake(), 4.0, 4.0)
+    assert worker.exhausted([{"setting": 1e-1, "cpu": 3.0, "total": 9.0}], Fake(), 4.0, 4.0)
 
 
 def test_errors_budgets_and_absences_are_told(tmp_path):

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("matplotlib", reason="the figures need matplotlib")
 
 from benchmarks.papers import common, page
+from benchmarks.papers.experiments import EXPERIMENTS, reasons, setup
 from benchmarks.papers.study import Claim, Study, run, verdict
 
 
@@ -75,39 +76,69 @@ def test_a_report_measures_nothing(tmp_path, capsys):
     capsys.readouterr()
 
 
-PAGE = """# Title
+TABLES = """# First
 
-<!-- claims: written by benchmarks.papers.page -->
-out of date
-<!-- end of claims -->
+| a |
+|---|
+| 1 |
 
-By hand.
+Of the first.
 
-<!-- sections: written by benchmarks.papers.page -->
-<!-- end of sections -->
+# Second
 
-The end.
+| b |
+|---|
+| 2 |
 """
 
 
 def test_the_page_follows_the_result_files(tmp_path, capsys):
     target, results = tmp_path / "page.md", tmp_path / "results"
-    target.write_text(PAGE)
-    study = Study("blondel_table1", quick=True, folder=results)
-    study.write("# T", {}, [Claim("Blondel, table I", "it is so", "it is not", "no")])
-    (results / "larank_x.json").write_text('{"rows": []}')  # no claims: left out
+    SMO = "after one pass, SMO is more accurate than Frank-Wolfe"
+    study = Study("blondel_table2", quick=True, folder=results, missing=["a", "b"])
+    found = [Claim("P, table II", SMO, "news20: no", "no"), Claim("P, table II", "x", "y", "yes")]
+    study.write(TABLES, {}, found)
+    check = Claim("P, table I", "it is our data", "it is not", "partly")
+    Study("blondel_table1", folder=results).write("# T", {}, [check])
+    Study("keerthi_tables", folder=results).write("| kept |", {}, [])  # a section without claims
+    (results / "other.json").write_text('{"rows": []}')  # of no experiment: left out
     options = ["--page", str(target), "--results", str(results)]
     assert page.main([*options, "--check"]) == 1
     assert page.main(options) == 0
     assert page.main([*options, "--check"]) == 0
     text = target.read_text()
-    assert "| Blondel, table I: it is so | does not hold |" in text and "out of date" not in text
-    assert "**Claim.** It is so. **Seen.** It is not. **Verdict.** Does not hold." in text
-    assert "By hand." in text and text.endswith("The end.\n")
-    assert "reduced version" in text
+    assert "**Blondel, Fujino and Ueda 2014**: 1 of 2 claims hold.\n" in text  # ours not counted
+    assert "| table I | (ours) it is our data | partly |" in text
+    assert f"| table II | {SMO} | does not hold |" in text
+    assert f"- table II, does not hold: {SMO}. Seen: news20: no. Why: in the first pass" in text
+    assert "- table II, holds" not in text
+    assert (
+        f"**Claim** (table II): {SMO}. **Seen:** news20: no. **Verdict:** does not hold ([" in text
+    )
+    assert "what ran is the reduced version, 2 cells of it missing" in text
+    assert "**First**\n\n| a |\n|---|\n| 1 |\n\nOf the first.\n" in text
+    assert "Second" not in text and "| b |" not in text and "# Claims" not in text
+    assert text.index("### Table I:") < text.index("### Table II:") < text.index("| kept |")
+    target.write_text(text + "By hand.\n")
+    assert page.main([*options, "--check"]) == 1
     capsys.readouterr()
 
 
-def test_a_page_without_markers_is_refused():
-    with pytest.raises(ValueError, match="once each"):
-        page.fill("nothing", "claims", "x")
+def test_claims_of_an_experiment_without_a_section_are_refused(tmp_path):
+    Study("unknown", folder=tmp_path).write("# T", {}, [Claim("P, table 1", "x", "y", "no")])
+    with pytest.raises(ValueError, match=r"unknown.json states claims.*experiments.py"):
+        page.render(tmp_path)
+
+
+def test_the_page_in_the_repository_is_complete_and_up_to_date():
+    assert page.main(["--check"]) == 0
+    text = page.PAGE.read_text()
+    for path in common.FOLDER.glob("*.json"):
+        assert f"`python -m benchmarks.papers.{path.stem}`" in text
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_reasons_are_given_for_claims_that_are_made(name):
+    content = json.loads((common.FOLDER / f"{name}.json").read_text())
+    assert setup(name)
+    assert set(reasons(name)) <= {claim["claim"] for claim in content["claims"]}

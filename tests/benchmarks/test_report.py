@@ -167,19 +167,43 @@ def test_the_page_is_made_of_the_files(content, tmp_path):
     (results / "solvers_full.json").write_text(json.dumps(content))
     (results / "speed.json").write_text(json.dumps({"versions": {"numpy": "2"}, "rows": []}))
     (results / "speed.md").write_text("| speed |\n")
-    claims = [
-        {"paper": "A, table 1", "claim": "x | y", "measured": "2 times", "holds": "yes"},
-        {"paper": "A, table 2", "claim": "z", "measured": "no", "holds": "partly"},
-    ]
-    (results / "papers" / "a.json").write_text(json.dumps({"claims": claims}))
-    (results / "papers" / "b.json").write_text(json.dumps([1, 2]))
+    write_claims(results / "papers")
     assert report.main(["--results", str(results), "--page", str(page)]) == 0
     text = page.read_text()
     assert "1 of 2 problems were run." in text
     assert "- crammer_singer, not run: aloi (C = 1)." in text
-    assert "| A, table 1 | x \\| y | 2 times | holds |" in text
-    assert "1 of 2 claims hold" in text
-    assert "without a claim in the file: b." in text
+    assert "## The papers' claims\n\n1 of 4 claims hold on our data" in text
     assert "some CPU" in text
     assert "![letter, C = 1](../results/solvers_letter_C1.png)" in text
     assert (results / "solvers_letter_C1.png").stat().st_size > 1000
+
+
+SLOW = "after one pass, SMO is more accurate than Frank-Wolfe"
+
+
+def write_claims(folder):
+    claims = [
+        {"paper": "A, table 1", "claim": "x | y", "measured": "2 times", "holds": "yes"},
+        {"paper": "A, table 2", "claim": SLOW, "measured": "3 %", "holds": "no"},
+        {"paper": "A, table 3", "claim": SLOW, "measured": "4 %", "holds": "partly"},
+    ]
+    other = [{"paper": "B, figure 1", "claim": "z", "measured": "some", "holds": "partly"}]
+    (folder / "blondel_table2.json").write_text(json.dumps({"claims": claims}))
+    (folder / "walrus_figure2.json").write_text(json.dumps({"claims": other}))
+    (folder / "keerthi_tables.json").write_text(json.dumps({"claims": []}))
+    (folder / "b.json").write_text(json.dumps([1, 2]))
+
+
+def test_claims_are_listed_by_paper_and_what_does_not_hold_is_explained(tmp_path):
+    write_claims(tmp_path)
+    text = "\n".join(report.claims_section(tmp_path))
+    assert "**Blondel, Fujino and Ueda 2014**: 1 of 3 claims hold.\n\n| table or figure |" in text
+    assert "**Wang and Scott 2021 (Walrus)**: 0 of 1 claims hold." in text
+    assert "| table 1 | x \\| y | 2 times | holds |" in text
+    assert "[papers](papers.md)" in text
+    below = text.split("### What does not hold, or only partly")[1]
+    assert f"- table 2, does not hold: {SLOW}. Why: in the first pass" in below
+    assert f"- table 3, partly: {SLOW}. Why: as above.\n" in below
+    assert "- figure 1, partly: z.\n" in below
+    assert "x | y" not in below and "Seen" not in below
+    assert "Measured without a claim in the file: b, keerthi_tables." in below

@@ -11,8 +11,10 @@ passes: the iterates circle the optimum, and their mean halves the gap. And ``ka
 starts at ``sqrt(mean c_i ||x_i||^2)``, grows while the dual rises (where examples far outnumber
 features, so that one pass solves a proximal problem well), and is halved, with the momentum
 dropped, when the dual falls or the gap rises: too large a ``kappa`` for one inner pass diverges.
-Where the gap stands still, passes visit all examples until it has fallen well below (sleeping ones
-miss the momentum, which can make the iterates circle without end); where it does so for long,
+A ``kappa`` that has grown is taken back, down to where it began, while the gap hardly falls: with
+one inexact pass per step, every ``kappa`` has a gap it circles at, the larger the sooner. Where the
+gap stands still all the same, passes visit all examples until it has fallen well below (sleeping
+ones miss the momentum, which can make the iterates circle without end); where it does so for long,
 smaller values are tried, then larger ones again.
 """
 
@@ -29,6 +31,7 @@ from polymargin.problem import Problem
 from polymargin.solvers.state import State
 
 LARGEST_START = 10.0
+LARGEST_FEW = 2.0  # the same where examples do not outnumber features by far (see REDUNDANT)
 WORTHWHILE = 0.3  # below this kappa the outer loop costs more than it gains
 GROWTH = 1.5
 GROW_AFTER = 4  # passes in a row without a fall of the dual
@@ -39,6 +42,8 @@ FALL = 0.05  # a fall of the dual by this part of the gap is too much,
 RISE = 4.0  # and so is a gap this many times the lowest
 PATIENCE = 10.0  # times 2 + sqrt(1 + kappa): passes without a lower gap until nobody may sleep,
 WELL_BELOW = 0.25  # which lasts until the gap is this part of the lowest then
+WINDOW = 3.0  # times sqrt(1 + kappa): passes in which the gap should fall to a twentieth;
+SLOW = 0.75  # where it does not even fall to this part, a kappa that has grown is too large
 
 
 def initial_kappa(problem: Problem, choice: Literal["auto"] | bool | float) -> float:
@@ -50,7 +55,8 @@ def initial_kappa(problem: Problem, choice: Literal["auto"] | bool | float) -> f
         if len(chosen) == 0:
             return 0.0
         curvature = float(np.mean(problem.c[chosen] * problem.squared_norms[chosen]))
-        kappa = min(math.sqrt(curvature), LARGEST_START)
+        redundant = len(chosen) >= REDUNDANT * problem.n_features
+        kappa = min(math.sqrt(curvature), LARGEST_START if redundant else LARGEST_FEW)
         return kappa if choice is True or kappa >= WORTHWHILE else 0.0
     return float(choice)
 
@@ -72,6 +78,7 @@ class OuterLoop:
         state.kappa = kappa
         self._may_grow = self._redundant
         self._smallest = min(kappa, SMALLEST)
+        self._start = kappa
         if state.W.any():  # a warm start; else their pages are not touched before they are used
             state.Y[:] = state.W
             self._previous[:] = state.W
@@ -84,6 +91,7 @@ class OuterLoop:
         self._ceiling = math.inf
         self.stands_still = False
         self._until = 0.0  # the gap that ends it
+        self._watch(math.inf)
 
     def begin_again(self, kappa: float) -> None:
         """Start from W on a problem of other costs, which alone would start with `kappa`.
@@ -129,6 +137,8 @@ class OuterLoop:
         if unstable:
             self._ceiling = max(min(self._ceiling, kappa / GROWTH), self._smallest)
             self._start_over(0.5 * kappa, gap)
+        elif not self._may_grow and kappa > self._start and self._slow(gap):
+            self._start_over(max(kappa / GROWTH, self._start), gap)
         elif not self.stands_still and self._since_lowest > PATIENCE * (2 + math.sqrt(1 + kappa)):
             self.stands_still, self._until = True, WELL_BELOW * self._lowest_gap
             self._start_over(kappa, gap)
@@ -140,10 +150,24 @@ class OuterLoop:
                 self._steady = 0
                 self._set_kappa(GROWTH * kappa)
 
+    def _slow(self, gap: float) -> bool:
+        """Whether the gap has hardly fallen over some passes; asked once a pass."""
+        self._watched += 1
+        self._low = min(self._low, gap)
+        if self._watched < WINDOW * math.sqrt(1.0 + self._state.kappa):
+            return False
+        slow = self._low > SLOW * self._before
+        self._watch(self._low)
+        return slow
+
+    def _watch(self, gap: float) -> None:
+        self._watched, self._before, self._low = 0, gap, math.inf
+
     def _start_over(self, kappa: float, gap: float) -> None:
         """Another ``kappa``, without the momentum, and no more growing by itself."""
         self._may_grow = False
         self._lowest_gap, self._since_lowest = gap, 0
+        self._watch(gap)
         self._set_kappa(min(max(kappa, self._smallest), self._ceiling), centre=self._previous)
 
     def _set_kappa(self, kappa: float, centre: NDArray | None = None) -> None:

@@ -53,7 +53,7 @@ def test_the_paper_is_quoted_beside_full_data_only():
 
 def test_a_method_that_was_stopped_proves_only_what_it_needed():
     def row(method, kernels, gap):
-        figures = {"error": 4.0, "kernels": kernels, "argmax": 1.0, "gap": gap}
+        figures = {"error": 4.0, "kernels": kernels, "argmax": 1.0, "gap": gap, "examples": 250}
         return {"data": "usps", "method": method, **figures}
 
     def seen(mcsvm):
@@ -65,6 +65,15 @@ def test_a_method_that_was_stopped_proves_only_what_it_needed():
     assert seen(row("MCSVM", 1.0, 9.0)) == [("no", "usps: 200%")]
     assert seen(row("MCSVM", 4.0, 99.0)) == [("yes", "usps: below 50%")]
     assert seen(row("MCSVM", 1.0, 99.0)) == []
+
+
+@pytest.mark.parametrize(("argmax", "holds"), [(3.0, "yes"), (14.0, "no")])
+def test_arg_max_calculations_are_counted_in_multiples_of_n(argmax, holds):
+    row = {"data": "usps", "error": 4.0, "kernels": 1.0, "argmax": argmax, "examples": 1000}
+    rows = [row | {"method": "x1"}, row | {"method": "gap"}]
+    (claim,) = [c for c in larank_table2.claims(rows) if "arg max" in c.claim]
+    assert claim.holds == holds
+    assert claim.measured.startswith(f"usps: {argmax:.1f} n")
 
 
 def test_the_averaged_perceptron_averages():

@@ -263,10 +263,10 @@ def make_claims(found: Found) -> list[Claim]:
         claims.append(
             Claim(
                 paper,
-                "this may cost top-1 accuracy, or raise it where there are many classes",
+                "this costs top-1 accuracy in some cases and raises it in others",
                 f"top-1 accuracy above top-1 SVM's: {min(one):+.2f} to {max(one):+.2f} points, "
                 f"higher in {sum(g > 0 for g in one)} of {len(one)} cases",
-                verdict([min(one) < 0 or max(one) > 0]),
+                verdict([min(one) < 0, max(one) > 0]),
             )
         )
     return claims

@@ -35,6 +35,7 @@ LARANK: dict[str, dict[str, Any]] = {
 METHODS = (*LARANK, "batch", "MCSVM", "SVC")
 LEFT_OUT = {"mnist": ("x1, measured times", "SVC")}  # they would take long and add little
 MCSVM_SECONDS = 120.0
+MOST_ARGMAX = 13  # times n: what the paper's largest is
 NOTES = f"""
 - `gap`, `batch` and `MCSVM` stop at a duality gap below C; MCSVM also after {MCSVM_SECONDS:.0f} s,
   which its gap then shows. The evaluations that compute LaRank's gap have a column of their own,
@@ -58,8 +59,7 @@ paper gives no scale for usps and mnist: usps has pixels in [0, 1], and once mor
 mnist see the section before. LaRank x1 is the mean of {SEEDS} seeds (mnist: one), `batch` is
 `KernelMulticlassSVC`, `MCSVM` the same with a working set of one example, in place of the program
 the paper used. Seconds are without predictions; the paper's are of 2007, LaRank's of an
-interpreter. The reduced version takes every tenth training row. LaRank x1 counts as taking a small
-multiple of n arg max calculations where it takes fewer than LaRankGap.
+interpreter. The reduced version takes every tenth training row.
 """
 
 
@@ -141,7 +141,7 @@ def measure(study: Study, name: str) -> list[dict[str, Any]]:
             for key, value in runs[0].items()
         }
         rows.append(means | {"data": name, "method": method, "seeds": len(runs)})
-        rows[-1]["quick"] = study.quick
+        rows[-1] |= {"quick": study.quick, "examples": data.y_train.size}
     return rows
 
 
@@ -228,12 +228,14 @@ def claims(rows: Sequence[dict[str, Any]]) -> list[Claim]:
                 verdict(r < 1 for r in less.values()),
             )
         )
+    times = {n: 1e3 * once[n]["argmax"] / once[n]["examples"] for n in names}
     result.append(
         Claim(
             "Bordes et al. 2007, table 3",
-            "LaRank x1 takes a small multiple of n arg max calculations (paper: 3 to 12 n)",
-            ", ".join(f"{n}: {once[n]['argmax']:.0f} thousand" for n in names),
-            verdict(once[n]["argmax"] < end[n]["argmax"] for n in names),
+            "LaRank x1 takes a small multiple of n arg max calculations (paper: 3 to 13 n)",
+            ", ".join(f"{n}: {times[n]:.1f} n" for n in names)
+            + f" (counted as holding up to {MOST_ARGMAX} n)",
+            verdict(times[n] <= MOST_ARGMAX for n in names),
         )
     )
     return result

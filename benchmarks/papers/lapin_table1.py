@@ -68,7 +68,8 @@ it chooses: here each column has a lambda of its own, chosen by that column's ac
 duality gap {TOL:g}, at most {PASSES[False]:,} passes a fit. The reduced version validates on one of
 the folds, takes {QUICK_ROWS["quickdraw345"]} training rows per class of quickdraw345 and
 {QUICK_ROWS["aloi"]} of aloi, float32, and at most {PASSES[True]} passes. Of the paper's other
-baselines, TopPush and Wsabie++ (one step size chosen in place of lambda) are in the full version.
+baselines, Wsabie++ has its first step chosen in place of lambda; with a memory of violators it is
+in the full version only, and so is TopPush.
 """
 _WHY = """
 where the column "worst gap" is far above the gap asked for, the limit on passes ended a fit, and

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -39,6 +40,8 @@ class Problem:
     intercept_scaling: float = 0.0
 
     def __post_init__(self) -> None:
+        # the kernels take no NumPy integer, which ``y.max() + 1`` is
+        object.__setattr__(self, "n_classes", operator.index(self.n_classes))
         if self.X.ndim != 2:
             raise ValueError(f"X must be a matrix, got {self.X.ndim} dimension(s).")
         if self.X.dtype not in (np.float32, np.float64):

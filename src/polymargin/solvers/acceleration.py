@@ -150,6 +150,12 @@ class OuterLoop:
                 self._steady = 0
                 self._set_kappa(GROWTH * kappa)
 
+    def _watch(self, gap: float) -> None:
+        """Begin to watch the gap anew."""
+        self._watched = 0
+        self._before = gap
+        self._low = math.inf
+
     def _slow(self, gap: float) -> bool:
         """Whether the gap has hardly fallen over some passes; asked once a pass."""
         self._watched += 1
@@ -159,9 +165,6 @@ class OuterLoop:
         slow = self._low > SLOW * self._before
         self._watch(self._low)
         return slow
-
-    def _watch(self, gap: float) -> None:
-        self._watched, self._before, self._low = 0, gap, math.inf
 
     def _start_over(self, kappa: float, gap: float) -> None:
         """Another ``kappa``, without the momentum, and no more growing by itself."""

@@ -18,6 +18,7 @@ Problem = tuple[str, float, str]
 OURS = "polymargin [float64, 1 thread]"
 OURS_SINGLE = "polymargin [float32, 1 thread]"
 STEADY = 1e-3  # an accuracy that differs by no more is the same
+COMPARISONS = ("LIBLINEAR / polymargin", "best peer / polymargin")
 BASELINE = {"crammer_singer": "LIBLINEAR -s 4", "one_vs_rest": "LIBLINEAR -s 3"}
 
 
@@ -114,7 +115,7 @@ def ratios(content: dict[str, Any], target: float = 1e-3) -> str:
         if not peers or not OBJECTIVES[objective].has_primal:
             continue
         lines += [f"**{OBJECTIVES[objective].text}**, seconds to {target:g} of the optimum", ""]
-        header = ["data", "C", "polymargin", "float32", *peers, "best peer / polymargin"]
+        header = ["data", "C", "polymargin", "float32", *peers, *COMPARISONS]
         rows = [ratio_row(key, group, peers, target) for key, group in groups.items()]
         lines += table(header, rows)
         notes = [text for key, g in groups.items() if (text := explanation(key, g, target))]
@@ -126,42 +127,51 @@ def ratio_row(
     key: Problem, group: Sequence[Series], peers: Sequence[str], target: float
 ) -> list[str]:
     """One row of `ratios`."""
-    ours = find(group, OURS)
-    mine = seconds_to(ours, target) if ours else None
-    best = best_peer(group, target)
     cells = [outcome(find(group, name), target) for name in (OURS, OURS_SINGLE, *peers)]
+    mine, best = our_time(group, target), best_peer(group, target)
+    baseline = find(group, BASELINE.get(key[2], ""))
+    theirs = seconds_to(baseline, target) if baseline else None
     if mine is None:
-        last = ""
+        last = "nobody got there" if best is None else "(not first)"
     elif best is None:
         last = "no peer got there"
     else:
-        last = f"{best[1] / max(mine, 1e-9):.1f}x" + ("" if best[1] >= mine else " (not first)")
-    if last and any(series["state"] == "unfinished" for series in group if not series["ours"]):
+        last = _times(best[1], mine) + ("" if best[1] >= mine else " (not first)")
+    if any(series["state"] == "unfinished" for series in group if not series["ours"]):
         last += ", a peer unfinished"
-    return [key[0], f"{key[1]:g}", *cells, last]
+    ratio = "" if mine is None or theirs is None else _times(theirs, mine)
+    return [key[0], f"{key[1]:g}", *cells, ratio, last]
+
+
+def our_time(group: Sequence[Series], target: float) -> float | None:
+    """The seconds of polymargin in float64 on one thread, None where it did not get there."""
+    ours = find(group, OURS)
+    return seconds_to(ours, target) if ours else None
 
 
 def verdict(groups: dict[Problem, list[Series]], target: float) -> str:
     """Count in how many problems polymargin is first."""
-    judged = first = 0
-    for group in groups.values():
-        ours, best = find(group, OURS), best_peer(group, target)
-        mine = seconds_to(ours, target) if ours else None
-        if mine is not None:
-            judged += 1
-            first += best is None or mine <= best[1]
-    return f"polymargin (float64, one thread) is first in {first} of {judged} problems."
+    times = [(our_time(group, target), best_peer(group, target)) for group in groups.values()]
+    solved = [(mine, best) for mine, best in times if mine is not None or best is not None]
+    first = sum(mine is not None and (best is None or mine <= best[1]) for mine, best in solved)
+    text = f"polymargin (float64, one thread) is first in {first} of {len(solved)} problems"
+    nobody = len(times) - len(solved)
+    return text + (f"; {nobody} more nobody solved within the limits." if nobody else ".")
 
 
 def explanation(key: Problem, group: Sequence[Series], target: float) -> str:
     """Say, from the measured runs, why polymargin is not first; empty where it is."""
     ours, best = find(group, OURS), best_peer(group, target)
-    mine = seconds_to(ours, target) if ours else None
-    if ours is None or mine is None or best is None or best[1] >= mine:
+    mine = our_time(group, target)
+    if ours is None or (mine is not None and (best is None or best[1] >= mine)):
         return ""
+    text = f"- {key[0]} C={key[1]:g}: "
+    if mine is None:
+        return text + _closest(group, best)
+    assert best is not None
     cell = next(c for c in ours["cells"] if c.get("cpu") == mine)
-    text = (
-        f"- {key[0]} C={key[1]:g}: {best[0]} needs {_time(best[1])} s, polymargin {_time(mine)} s "
+    text += (
+        f"{best[0]} needs {_time(best[1])} s, polymargin {_time(mine)} s "
         f"in {cell['passes']} passes at {ours['setting']}={cell['setting']:g}, "
         f"{cell['certificates']} certificates included."
     )
@@ -179,6 +189,23 @@ def explanation(key: Problem, group: Sequence[Series], target: float) -> str:
     if mine - best[1] < 0.05:
         text += " The difference is under 50 ms, where the costs of a call count."
     return text
+
+
+def _closest(group: Sequence[Series], best: tuple[str, float] | None) -> str:
+    """Say who came how close within the limits, where polymargin did not get there."""
+    reached = []
+    for series in group:
+        runs = [c for c in series["cells"] if c.get("suboptimality") is not None]
+        if runs and series["threads"] == 1:
+            cell = min(runs, key=lambda c: c["suboptimality"])
+            reached.append((cell["suboptimality"], series["solver"], seconds(series, cell)))
+    texts = [f"{name} {distance:.1e} ({_time(used)} s)" for distance, name, used in sorted(reached)]
+    start = "nobody got there" if best is None else f"{best[0]} needs {_time(best[1])} s"
+    loose = group[0]["reference"]["gap"]
+    return (
+        f"{start}; distances from the bound on the optimum, itself known to {loose:.0e}, in runs "
+        f"that ended within the limits: {', '.join(texts) or 'none'}."
+    )
 
 
 def details(content: dict[str, Any]) -> str:
@@ -317,6 +344,10 @@ def coverage(content: dict[str, Any]) -> Iterator[str]:
 
 def _time(value: float) -> str:
     return f"{value:.3g}"
+
+
+def _times(other: float, mine: float) -> str:
+    return f"{other / max(mine, 1e-9):.1f}x"
 
 
 def _percent(cell: dict[str, Any]) -> str:

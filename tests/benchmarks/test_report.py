@@ -75,12 +75,26 @@ def test_the_fastest_run_that_got_there_counts(content):
 
 def test_ratios_timeouts_and_absences_are_in_the_tables(content):
     text = tables.page(content)
-    assert "| letter | 1 | 1 | not run | 3 | over 120 s | 3.0x |" in text
+    assert "| letter | 1 | 1 | not run | 3 | over 120 s | 3.0x | 3.0x |" in text
     assert "polymargin (float64, one thread) is first in 1 of 1 problems." in text
     assert "absent: snapml SVM: snapml is not usable" in text
     assert "absent: mnist: no file" in text
     assert "| LIBLINEAR -s 4 | 1 | 3 | 1.00 |  | 90.00 | 12 |" in text
     assert "| LogisticRegression | tol=0.01 | 0.7 | 90.00 | 12 | not converged |" in text
+
+
+def test_problems_that_polymargin_does_not_solve_count(content):
+    far = [cell(1e-2, 5.0, 4e-2, passes=9, gap=5e-2)]
+    content["series"][0] = series(tables.OURS, far, ours=True, state="over budget")
+    text = tables.ratios(content)
+    assert "| over budget (4e-02) | not run | 3 | over 120 s |  | (not first) |" in text
+    assert "first in 0 of 1 problems." in text
+    assert "LIBLINEAR -s 4 needs 3 s; distances" in text
+    del content["series"][2]  # the peer that got there
+    text = tables.ratios(content)
+    assert "| nobody got there |" in text
+    assert "first in 0 of 0 problems; 1 more nobody solved within the limits." in text
+    assert "polymargin [float64, 1 thread] 4.0e-02 (5 s)" in text
 
 
 def test_what_was_not_tried_says_why(content):

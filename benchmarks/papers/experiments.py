@@ -57,6 +57,7 @@ EXPERIMENTS = {  # in the order of the page, each paper in one piece
     "walrus_tables8_9": Experiment("Tables 8 and 9: general-purpose QP solvers", ALL),
     "lapin_table1": Experiment("Table 1 in spirit: top-k accuracy", ALL),
     "lapin_projection": Experiment("Supplement: the top-k projection"),
+    "larank_table1": Experiment("Table 1: the data and the settings", ALL, ours=True),
     "larank_scale": Experiment("For table 1: the scale of mnist's pixels", ours=True),
     "larank_table2": Experiment("Tables 2 and 3: LaRank and batch solvers", ALL),
     "larank_figures": Experiment("Figures 1 and 2: error against kernel evaluations"),

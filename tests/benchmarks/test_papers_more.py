@@ -22,6 +22,7 @@ from benchmarks.papers import (
     keerthi_figures2_3,
     lapin_projection,
     lapin_table1,
+    larank_table1,
     walrus_convergence,
     walrus_figure1,
     walrus_table1,
@@ -70,6 +71,18 @@ def test_data_tables(tmp_path):
     }
     assert found["claims"][0]["holds"] == "no"
     assert run(walrus_table1, tmp_path, figure=False)["claims"][0]["holds"] == "no"
+
+
+def test_data_and_settings_of_larank(tmp_path, monkeypatch):
+    monkeypatch.setattr(larank_table1, "load", lambda name: generated(4))
+    usps = (200, 100, 4, 60, 10, 0.025, "usps")
+    monkeypatch.setattr(larank_table1, "PAPER", larank_table1.PAPER | {"USPS": usps})
+    (claim,) = run(larank_table1, tmp_path, figure=False)["claims"]
+    assert claim["measured"] == "the same: usps; others: letter, mnist"
+    text = (tmp_path / "larank_table1.md").read_text()
+    assert "| usps (USPS) | 200 (200, +0) | 100 (100, +0) | 4 (4, +0) | 60 (60, +0) |" in text
+    assert "| 1000 (1000, +0) | 0.005 (0.005, +0) |" in text
+    assert "| none (INEX) | (6,053) |" in text
 
 
 def test_blondel_figure1(tmp_path, monkeypatch):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -15,9 +14,9 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy import sparse, stats
 from sklearn.model_selection import StratifiedShuffleSplit
-from threadpoolctl import threadpool_limits
 
 from benchmarks.datasets import Dataset
+from benchmarks.provenance import provenance
 from benchmarks.reference_optima import write_json
 from polymargin import instruction_set
 
@@ -99,7 +98,8 @@ def write_results(
     print(text)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.md").write_text(text)
-    write_json(folder / f"{name}.json", {"versions": versions(), **content})
+    origin = {part: provenance(())[part] for part in ("date", "commit", "machine")}
+    write_json(folder / f"{name}.json", {**origin, "versions": versions(), **content})
     if figure is not None:
         figure.savefig(folder / f"{name}.png", dpi=100)
 
@@ -109,16 +109,3 @@ def versions() -> dict[str, str]:
     names = ("polymargin", "numpy", "scipy", "scikit-learn")
     found = {"python": platform.python_version(), "instruction_set": instruction_set}
     return found | {name: version(name) for name in names}
-
-
-def run(
-    experiment: Callable[[bool, Path], None], doc: str | None, argv: Sequence[str] | None = None
-) -> int:
-    """Command line of a module: ``[--quick] [--output FOLDER]``, one thread."""
-    parser = argparse.ArgumentParser(description=(doc or "").split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="the reduced version")
-    parser.add_argument("--output", type=Path, default=FOLDER, help="folder for the results")
-    options = parser.parse_args(argv)
-    with threadpool_limits(1):
-        experiment(options.quick, options.output)
-    return 0

@@ -89,10 +89,14 @@ def section(name: str, content: dict[str, Any], folder: Path) -> Iterator[str]:
 
 
 def covered(content: dict[str, Any]) -> str:
-    """How much of the protocol the figures are from."""
+    """How much of the protocol the figures are from, and of which day and processor they are."""
     text = "the reduced version" if content["run"] == "quick" else "the whole protocol"
-    missing = content["missing_cells"]
-    return f"{text}, {missing} cells of it missing" if missing else text
+    if content["missing_cells"]:
+        text += f", {content['missing_cells']} cells of it missing"
+    if "date" in content:
+        machine = content["machine"]
+        text += f", {content['date']}, {machine['cpu']} with {machine['cores']} cores"
+    return text
 
 
 def claim_text(one: Statement) -> str:

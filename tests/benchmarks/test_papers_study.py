@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="the figures need matplotlib")
 
+from benchmarks import provenance
 from benchmarks.papers import common, page
 from benchmarks.papers.experiments import EXPERIMENTS, reasons, setup
 from benchmarks.papers.study import Claim, Study, run, verdict
@@ -115,7 +116,8 @@ def test_the_page_follows_the_result_files(tmp_path, capsys):
     assert (
         f"**Claim** (table II): {SMO}. **Seen:** news20: no. **Verdict:** does not hold ([" in text
     )
-    assert "what ran is the reduced version, 2 cells of it missing" in text
+    assert "what ran is the reduced version, 2 cells of it missing, 20" in text  # and the date
+    assert f"{provenance.machine()['cpu']} with" in text
     assert "**First**\n\n| a |\n|---|\n| 1 |\n\nOf the first.\n" in text
     assert "Second" not in text and "| b |" not in text and "# Claims" not in text
     assert text.index("### Table I:") < text.index("### Table II:") < text.index("| kept |")

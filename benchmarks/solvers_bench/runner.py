@@ -1,8 +1,8 @@
 """Walk over problems and solvers, a worker process for each pair, every finished run kept at once.
 
 A solver's settings are tried from loose to tight until its primal is within the smallest target, a
-run exceeds the time limit, or all its runs together exceed the budget. One whose loosest setting
-exceeded the limit is not tried with a larger C, where it would take longer still.
+run exceeds the time limit, or all its runs together exceed the budget. One that spent its time
+without coming near the optimum is not tried with a larger C, where it would take longer still.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class Runner:
         ]
 
     def hopeless(self, problem: Problem, solver: BaseSolver) -> dict[str, Any] | None:
-        """Return a cell that says so where the loosest setting took too long with a smaller C."""
+        """Return a cell that says so where a smaller C took all the time and came not near."""
         alike = [
             other
             for other in self.planned
@@ -167,13 +167,22 @@ class Runner:
             and other.C < problem.C
         ]
         for other in sorted(alike, key=lambda other: other.C):
-            cell = self.store.get(self._key(other, solver, solver.grid[0])) or {"status": "none"}
-            enough = self.only_known or not self._deserves_another_try(cell)
-            if cell["status"] == "timeout" and enough:
+            cells = self._known(other, solver)
+            near = any(reached(cell, max(TARGETS)) for cell in cells)
+            compared = OBJECTIVES[problem.objective].has_primal or len(cells) == 1
+            if cells and compared and not near and self._out_of_time(cells, solver):
                 return {"setting": solver.grid[0], "status": "skipped", "since": other.C} | {
-                    name: cell[name] for name in ("limit", "budget", "date", "commit")
+                    name: cells[-1][name] for name in ("limit", "budget", "date", "commit")
                 }
         return None
+
+    def _out_of_time(self, cells: Sequence[dict[str, Any]], solver: BaseSolver) -> bool:
+        last = cells[-1]
+        budget, limit = self.limits.budget, self.limits.run
+        if self.only_known:
+            budget, limit = last["budget"], last["limit"]
+        left = len(cells) < len(solver.grid)
+        return last["status"] == "timeout" or (left and exhausted(cells, solver, budget, limit))
 
     def bound(self, problem: Problem) -> dict[str, float] | None:
         """Return the certified lower bound on the optimum, None where primals are not compared.

@@ -247,6 +247,30 @@ def test_what_is_too_slow_is_not_tried_with_a_larger_C(tmp_path):
     assert {series["state"] for series in results} == {"reached"}
 
 
+@pytest.mark.parametrize(("late", "then"), [(1e-2, "skipped"), (1e-3, "timeout")])
+def test_who_came_near_is_tried_with_a_larger_C(tmp_path, late, then):
+    slow = Script({late: {"status": "timeout"}})
+    problems = [Problem("digits", C, "crammer_singer") for C in (0.1, 10.0)]
+    results = run(tmp_path, slow, problems=problems, run=5.0)["series"]
+    assert [series["state"] for series in results] == ["timeout", then]
+
+
+def test_what_was_not_tried_is_told_from_a_store_alone(tmp_path):
+    problems = [Problem("digits", C, "crammer_singer") for C in (0.1, 10.0)]
+
+    class Costly(Script):
+        def __call__(self, spec, patience):
+            for event in super().__call__(spec, patience):
+                yield event | {"total": 9.0}
+                if event["event"] == "cell":
+                    return
+
+    measured = run(tmp_path, Costly(), problems=problems, budget=5.0)["series"]
+    assert [series["state"] for series in measured] == ["over budget", "skipped"]
+    known = Runner(CellStore(tmp_path / "cells.jsonl"), only_known=True, log=lambda text: None)
+    assert known.run(problems, [Fake()])["series"] == measured
+
+
 def test_a_result_file_counts_as_measured(tmp_path):
     endings = {1e-2: {"status": "timeout"}}
     first = run(tmp_path / "a", Script(endings), run=5.0)

@@ -214,10 +214,17 @@ class Runner:
             cell = self.store.get(self._key(problem, solver, setting))
             if cell is None or (not self.only_known and self._deserves_another_try(cell)):
                 break
-            cells.append(cell)
+            cells.append(self._judged(problem, cell))
             if self._finished(cells, solver):
                 break
         return cells
+
+    def _judged(self, problem: Problem, cell: dict[str, Any]) -> dict[str, Any]:
+        """Measure the distance by the bound known now, which may be better than it was then."""
+        bound = self.store.get(_reference_key(_problem_key(problem)))
+        if bound is None or cell.get("primal") is None:
+            return cell
+        return cell | {"suboptimality": cell["primal"] / bound["lower_bound"] - 1.0}
 
     def _deserves_another_try(self, cell: dict[str, Any]) -> bool:
         """Errors may have been mended since, and a timeout may get more time now."""

@@ -137,7 +137,7 @@ def test_peak_memory_sees_what_was_freed():
 
 
 class Fake(BaseSolver):
-    """Needs no package; its distance to the optimum of 100 is its setting."""
+    """Needs no package; its distance to the optimum of 100 is a little below its setting."""
 
     name, package, module = "fake", "numpy", "numpy"
     objectives = ("crammer_singer",)
@@ -167,7 +167,8 @@ class Script:
                     yield {**tag, "event": "ended", **self.endings[setting]}
                     break
                 cell = {"status": "ok", "cpu": 1.0, "wall": 2.0, "total": 1.0, "accuracy": 0.5}
-                cell |= {"suboptimality": setting, "primal": 100 * (1 + setting)}
+                primal = 100 * (1 + 0.99 * setting)
+                cell |= {"suboptimality": primal / 100 - 1, "primal": primal}
                 yield {**tag, "event": "cell", "setting": setting, **cell}
                 if setting <= spec["target"]:
                     break
@@ -269,6 +270,17 @@ def test_what_was_not_tried_is_told_from_a_store_alone(tmp_path):
     assert [series["state"] for series in measured] == ["over budget", "skipped"]
     known = Runner(CellStore(tmp_path / "cells.jsonl"), only_known=True, log=lambda text: None)
     assert known.run(problems, [Fake()])["series"] == measured
+
+
+def test_distances_follow_a_better_bound(tmp_path):
+    run(tmp_path, Script())
+    store = CellStore(tmp_path / "cells.jsonl")
+    ((key, bound),) = [(key, value) for key, value in store if key["solver"] == "reference"]
+    store.put(key, bound | {"lower_bound": 100.5})
+    known = Runner(store, only_known=True, log=lambda text: None)
+    cells = known.run([PROBLEM], [Fake()])["series"][0]["cells"]
+    distances = [cell["suboptimality"] for cell in cells]
+    assert distances == pytest.approx([109.9 / 100.5 - 1, 100.99 / 100.5 - 1, 100.099 / 100.5 - 1])
 
 
 def test_a_result_file_counts_as_measured(tmp_path):

@@ -131,8 +131,12 @@ def ratio_row(
     mine, best = our_time(group, target), best_peer(group, target)
     baseline = find(group, BASELINE.get(key[2], ""))
     theirs = seconds_to(baseline, target) if baseline else None
-    if mine is None:
-        last = "nobody got there" if best is None else "(not first)"
+    single = find(group, OURS_SINGLE)
+    if mine is None and best is None:
+        alone = single is not None and seconds_to(single, target) is not None
+        last = "only float32 got there" if alone else "nobody got there"
+    elif mine is None:
+        last = "(not first)"
     elif best is None:
         last = "no peer got there"
     else:
@@ -156,7 +160,9 @@ def verdict(groups: dict[Problem, list[Series]], target: float) -> str:
     first = sum(mine is not None and (best is None or mine <= best[1]) for mine, best in solved)
     text = f"polymargin (float64, one thread) is first in {first} of {len(solved)} problems"
     nobody = len(times) - len(solved)
-    return text + (f"; {nobody} more nobody solved within the limits." if nobody else ".")
+    return text + (
+        f"; {nobody} more neither it nor a peer solved within the limits." if nobody else "."
+    )
 
 
 def explanation(key: Problem, group: Sequence[Series], target: float) -> str:
@@ -200,7 +206,7 @@ def _closest(group: Sequence[Series], best: tuple[str, float] | None) -> str:
             cell = min(runs, key=lambda c: c["suboptimality"])
             reached.append((cell["suboptimality"], series["solver"], seconds(series, cell)))
     texts = [f"{name} {distance:.1e} ({_time(used)} s)" for distance, name, used in sorted(reached)]
-    start = "nobody got there" if best is None else f"{best[0]} needs {_time(best[1])} s"
+    start = "no peer got there" if best is None else f"{best[0]} needs {_time(best[1])} s"
     loose = group[0]["reference"]["gap"]
     return (
         f"{start}; distances from the bound on the optimum, itself known to {loose:.0e}, in runs "

@@ -93,8 +93,12 @@ def test_problems_that_polymargin_does_not_solve_count(content):
     del content["series"][2]  # the peer that got there
     text = tables.ratios(content)
     assert "| nobody got there |" in text
-    assert "first in 0 of 0 problems; 1 more nobody solved within the limits." in text
+    assert (
+        "first in 0 of 0 problems; 1 more neither it nor a peer solved within the limits." in text
+    )
     assert "polymargin [float64, 1 thread] 4.0e-02 (5 s)" in text
+    content["series"].append(series(tables.OURS_SINGLE, [cell(1e-3, 9.0, 9e-4)], ours=True))
+    assert "| only float32 got there |" in tables.ratios(content)
 
 
 def test_what_was_not_tried_says_why(content):

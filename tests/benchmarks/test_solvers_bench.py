@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from functools import cache
+from importlib.util import find_spec
 from typing import ClassVar
 
 import numpy as np
@@ -21,6 +24,7 @@ from benchmarks.solvers_bench.runner import Limits, Runner, known_cells, start_w
 from benchmarks.solvers_bench.solvers import numpy_sgd
 
 SOLVERS = list(all_solvers())
+OPTIONAL = ("snapml", "sklearn-contrib-lightning")  # not in the environment of the tests
 
 
 @cache
@@ -63,21 +67,39 @@ def test_an_unknown_objective_is_an_error():
         primal(np.eye(2), np.array([0, 1]), np.eye(2), 1.0, "hinge")
 
 
-@pytest.mark.parametrize("solver", SOLVERS, ids=lambda solver: solver.label)
-def test_every_solver_minimises_what_it_says(solver):
+@pytest.mark.parametrize("label", [solver.label for solver in SOLVERS])
+def test_every_solver_minimises_what_it_says(label):
     """At its tightest setting it comes to the optimum a QP solver finds, never below it."""
-    if reason := solver.missing():
-        pytest.skip(reason)
-    data, C = made(), 0.5
-    for name in solver.objectives:
+    (solver,) = [solver for solver in SOLVERS if solver.label == label]
+    if find_spec(solver.module.split(".")[0]) is None:
+        pytest.skip(f"{solver.package} is absent")
+    optima = [
+        exact_optimum(OBJECTIVES[name].loss, OBJECTIVES[name].k(4), 0.5)
+        if OBJECTIVES[name].has_primal
+        else None
+        for name in solver.objectives
+    ]
+    if solver.package not in OPTIONAL:
+        check_minimum(label, optima)
+        return
+    # In a process of its own: importing snapml has the processor flush small numbers to zero.
+    code = f"from {__name__} import check_minimum; check_minimum({label!r}, {optima!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def check_minimum(label, optima, C=0.5):
+    (solver,) = [solver for solver in SOLVERS if solver.label == label]
+    assert solver.missing() is None
+    data = made()
+    for name, best in zip(solver.objectives, optima, strict=True):
         objective = OBJECTIVES[name]
         solver.set_objective(data, C, objective)
         solver.run(solver.grid[-1])
         assert (solver.predict(data.X_train) == data.y_train).mean() > 0.6
-        if objective.loss is None:
+        if best is None:
             continue
         value = objective.value(data, np.asarray(solver.get_result()["coef"]), C)
-        best = exact_optimum(objective.loss, objective.k(4), C)
         slack = 0.05 if solver.setting == "epochs" else 2e-3
         assert best * (1 - 1e-6) <= value <= best * (1 + slack)
 

@@ -127,6 +127,8 @@ class Runner:
         """
         bound = self.bound(problem)
         known = {solver.label: self._known(problem, solver) for solver in solvers}
+        if self.only_known and not any(known.values()):
+            return []
         for solver in solvers:
             if not known[solver.label] and (earlier := self.hopeless(problem, solver)):
                 known[solver.label] = [earlier]

@@ -291,7 +291,15 @@ def test_what_was_not_tried_is_told_from_a_store_alone(tmp_path):
     measured = run(tmp_path, Costly(), problems=problems, budget=5.0)["series"]
     assert [series["state"] for series in measured] == ["over budget", "skipped"]
     known = Runner(CellStore(tmp_path / "cells.jsonl"), only_known=True, log=lambda text: None)
-    assert known.run(problems, [Fake()])["series"] == measured
+    assert known.run(problems, [Fake()])["series"] == measured[:1]  # nobody was tried on the other
+
+    class Other(Fake):
+        name = "other"
+
+    run(tmp_path, Script(), [Other()], problems=problems[1:])
+    known = Runner(CellStore(tmp_path / "cells.jsonl"), only_known=True, log=lambda text: None)
+    found = known.run(problems, [Fake(), Other()])["series"]
+    assert [series["state"] for series in found] == ["over budget", "skipped", "reached"]
 
 
 def test_distances_follow_a_better_bound(tmp_path):

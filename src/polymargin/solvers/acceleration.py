@@ -11,10 +11,10 @@ passes: the iterates circle the optimum, and their mean halves the gap. And ``ka
 starts at ``sqrt(mean c_i ||x_i||^2)``, grows while the dual rises (where examples far outnumber
 features, so that one pass solves a proximal problem well), and is halved, with the momentum
 dropped, when the dual falls or the gap rises: too large a ``kappa`` for one inner pass diverges.
-A ``kappa`` that has grown is taken back, down to where it began, while the gap hardly falls: with
-one inexact pass per step, every ``kappa`` has a gap it circles at, the larger the sooner. Where the
-gap stands still all the same, passes visit all examples until it has fallen well below (sleeping
-ones miss the momentum, which can make the iterates circle without end); where it does so for long,
+A ``kappa`` that has grown is taken back, to a quarter at most, while the gap hardly falls: with one
+inexact pass per step, every ``kappa`` has a gap it circles at, the larger the sooner. Where the gap
+stands still all the same, passes visit all examples until it has fallen well below (sleeping ones
+miss the momentum, which can make the iterates circle without end); where it does so for long,
 smaller values are tried, then larger ones again.
 """
 
@@ -42,6 +42,7 @@ FALL = 0.05  # a fall of the dual by this part of the gap is too much,
 RISE = 4.0  # and so is a gap this many times the lowest
 PATIENCE = 10.0  # times 2 + sqrt(1 + kappa): passes without a lower gap until nobody may sleep,
 WELL_BELOW = 0.25  # which lasts until the gap is this part of the lowest then
+TAKEN_BACK = 0.25  # of the largest kappa tried, or to where it began
 WINDOW = 3.0  # times sqrt(1 + kappa): passes in which the gap should fall to a twentieth;
 SLOW = 0.75  # where it does not even fall to this part, a kappa that has grown is too large
 
@@ -78,7 +79,7 @@ class OuterLoop:
         state.kappa = kappa
         self._may_grow = self._redundant
         self._smallest = min(kappa, SMALLEST)
-        self._start = kappa
+        self._start = self._floor = kappa
         if state.W.any():  # a warm start; else their pages are not touched before they are used
             state.Y[:] = state.W
             self._previous[:] = state.W
@@ -137,8 +138,8 @@ class OuterLoop:
         if unstable:
             self._ceiling = max(min(self._ceiling, kappa / GROWTH), self._smallest)
             self._start_over(0.5 * kappa, gap)
-        elif not self._may_grow and kappa > self._start and self._slow(gap):
-            self._start_over(max(kappa / GROWTH, self._start), gap)
+        elif not self._may_grow and kappa > self._floor and self._slow(gap):
+            self._start_over(max(kappa / GROWTH, self._floor), gap)
         elif not self.stands_still and self._since_lowest > PATIENCE * (2 + math.sqrt(1 + kappa)):
             self.stands_still, self._until = True, WELL_BELOW * self._lowest_gap
             self._start_over(kappa, gap)
@@ -149,6 +150,7 @@ class OuterLoop:
             if self._steady >= GROW_AFTER:
                 self._steady = 0
                 self._set_kappa(GROWTH * kappa)
+                self._floor = max(self._start, TAKEN_BACK * self._state.kappa)
 
     def _watch(self, gap: float) -> None:
         """Begin to watch the gap anew."""

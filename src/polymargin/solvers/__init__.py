@@ -3,6 +3,7 @@
 from polymargin.solvers.checkpoint import Checkpoint, CheckpointError
 from polymargin.solvers.dual import DualSolver
 from polymargin.solvers.kernel import KernelSolver
+from polymargin.solvers.progress import watching
 from polymargin.solvers.solution import Solution
 from polymargin.solvers.stream import StreamSolver
 
@@ -13,4 +14,5 @@ __all__ = [
     "KernelSolver",
     "Solution",
     "StreamSolver",
+    "watching",
 ]

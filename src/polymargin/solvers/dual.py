@@ -15,7 +15,8 @@ from sklearn.utils import check_random_state
 from polymargin.problem import Problem
 from polymargin.solvers.checkpoint import Checkpoint
 from polymargin.solvers.path_checkpoint import PathFile
-from polymargin.solvers.run import Progress, Run
+from polymargin.solvers.progress import Progress
+from polymargin.solvers.run import Run
 from polymargin.solvers.snapshot import made_for, restore
 from polymargin.solvers.solution import Solution
 

@@ -27,8 +27,8 @@ from polymargin._kernels import kernels
 from polymargin.kernel_functions import TrainingKernel, add_product
 from polymargin.losses import Loss
 from polymargin.solvers.history import History
+from polymargin.solvers.progress import Progress, Record, to_all_listeners
 from polymargin.solvers.row_cache import MemberGram, RowCache
-from polymargin.solvers.run import Progress
 from polymargin.solvers.solution import DualSolution, feasible_start
 
 NEW_EXAMPLES = 512  # per round, or half as many as there are support patterns
@@ -298,6 +298,7 @@ class _Run:
 
     def loop(self, max_iter: int, progress: Progress | None) -> None:
         """Rounds until the gap is certified or a limit is reached."""
+        progress = to_all_listeners(progress)
         while True:
             if self.gap <= self.tol:
                 if self.whole:
@@ -398,7 +399,7 @@ class _Run:
         self.idle[~quiet] = 0
         return norm
 
-    def _record(self) -> dict[str, Any]:
+    def _record(self) -> Record:
         return {
             "pass": self.n_iter,
             "time": self._elapsed(),

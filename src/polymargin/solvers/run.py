@@ -9,9 +9,8 @@ What happens per example is compiled (``src/kernels``); a run decides per pass: 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,7 @@ from polymargin.solvers.certificate import Certificate, certify, squared_norm
 from polymargin.solvers.checkpoint import CheckpointFile
 from polymargin.solvers.history import History
 from polymargin.solvers.path_checkpoint import PathFile
+from polymargin.solvers.progress import Progress, Record, to_all_listeners
 from polymargin.solvers.sequential import SequentialSchedule
 from polymargin.solvers.shrinking import AdaptiveSchedule
 from polymargin.solvers.snapshot import snapshot
@@ -32,8 +32,6 @@ from polymargin.solvers.state import Pass, State, SweepTotals
 
 if TYPE_CHECKING:
     from polymargin.solvers.dual import DualSolver
-
-Progress = Callable[[dict[str, Any]], None]
 
 CHUNK = {"rows": 2e8, "listed": 2e8, "blocked": 4e9}  # multiplications between looks at Ctrl-C
 FIRST_GUESS = {True: 0.66, False: 0.7}  # of the gap to what a full, a short sweep sees of it
@@ -182,6 +180,7 @@ class Run:
     ) -> None:
         """Passes until the gap is certified or a limit is reached."""
         relative = float("inf")
+        progress = to_all_listeners(progress)
         while self.n_iter < self.max_iter:
             visits = self.plan.next_pass()
             seen = self._sweep(visits)
@@ -270,7 +269,7 @@ class Run:
         """Keep a model as the best so far."""
         self.best = _Best(found, weights, block)
 
-    def _record(self, relative: float, n_awake: int) -> dict[str, Any]:
+    def _record(self, relative: float, n_awake: int) -> Record:
         certified = self.best.certificate.gap if self.best else float("nan")
         return {
             "pass": self.n_iter,

@@ -24,7 +24,7 @@ BIN := $(VENV)/$(BIN_DIR)
 SANITIZE_BIN := $(SANITIZE_VENV)/$(BIN_DIR)
 
 PYTHON_CODE := src/polymargin tests benchmarks examples
-KERNELS := $(shell find src/kernels -name '*.hpp' -o -name '*.cpp' 2>/dev/null)
+KERNELS := $(shell find src/core -name '*.hpp' -o -name '*.cpp' 2>/dev/null)
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard README.md LICENSE) \
 	$(shell find src -type f -not -name '*.pyc' -not -name '*.so' -not -name '*.pyd' 2>/dev/null)
 WHEELS := $(VENV)/wheel
@@ -55,7 +55,7 @@ lint: $(VENV)/.extra-dev ## check style and types of the Python and C++ code
 	check $(BIN)/ruff check $(PYTHON_CODE); \
 	check $(BIN)/ruff format --check $(PYTHON_CODE); \
 	check $(BIN)/mypy src/polymargin; \
-	echo "==> clang-format on src/kernels"; \
+	echo "==> clang-format on src/core"; \
 	$(BIN)/clang-format --dry-run --Werror $(KERNELS) || failed="$$failed [clang-format]"; \
 	if [ -n "$$failed" ]; then echo "lint failed:$$failed"; exit 1; fi; \
 	echo "lint passed"

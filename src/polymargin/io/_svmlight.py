@@ -1,6 +1,6 @@
 """Reading svmlight (LIBSVM) text: at once, or in chunks of bounded memory.
 
-The parsing is compiled (``src/kernels/svmlight.hpp``); here are blocks of bytes, the numbering of
+The parsing is compiled (``src/core/text/svmlight.hpp``); here are blocks of bytes, the numbering of
 features, and errors.
 """
 

@@ -1,7 +1,7 @@
 """LaRank (Bordes, Bottou, Gallinari and Weston 2007): epochs, certificates and when to stop.
 
 What happens within an epoch, the operations and the schedule that picks them, is in
-``src/kernels/larank/``. Here are the passes over the examples and the duality gap
+``src/core/larank/``. Here are the passes over the examples and the duality gap
 
     P - D,   P = 1/2 ||w||^2 + C sum_i max(0, 1 + max_{y != y_i} S(x_i, y) - S(x_i, y_i)),
 

@@ -1,7 +1,7 @@
 """The support patterns of an online kernel machine, and their kernel values.
 
 LaRank's compiled machine numbers its support patterns by slots and asks for kernel values by slot
-(see ``src/kernels/larank/machine.hpp``). A store keeps the rows of the patterns, and nothing else
+(see ``src/core/larank/machine.hpp``). A store keeps the rows of the patterns, and nothing else
 of a stream; the batch at hand is lent to it by ``lend``. Examples have numbers that go on from one
 batch to the next.
 """

@@ -1,6 +1,6 @@
 """One run of the dual solver: the passes, when to certify, when to stop.
 
-What happens per example is compiled (``src/kernels``); a run decides per pass: whom to visit
+What happens per example is compiled (``src/core``); a run decides per pass: whom to visit
 (:mod:`~polymargin.solvers.shrinking`), the outer loop
 (:mod:`~polymargin.solvers.acceleration`), and when a certificate
 (:mod:`~polymargin.solvers.certificate`) is worth its cost of a pass.

@@ -1,0 +1,63 @@
+// The answer of a restricted problem, and what keeps it feasible.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/simd.hpp"
+
+namespace pm {
+
+// The classes with p > 0, and scratch; one per thread.
+template <class T>
+struct Block {
+    explicit Block(int padded) : classes(padded), b(padded + kLanes<T>), p(padded) {}
+
+    // Lists the classes with b > floor.
+    PM_INLINE void gather(const T* all, int padded, T floor) {
+        count = 0;
+        for_each_greater(all, padded, floor, [&](int j) {
+            classes[count] = j;
+            b[count++] = all[j];
+        });
+    }
+    // p = clip(b - t, 0, u) of the listed classes; drops those with p = 0.
+    PM_INLINE void clip(double t, double u) {
+        int kept = 0;
+        for (int e = 0; e < count; ++e) {
+            const T value = T(std::min(double(b[e]) - t, u));
+            classes[kept] = classes[e];
+            p[kept] = value;
+            kept += value > T(0);
+        }
+        count = kept;
+    }
+    // Where b is large and the bound s on the sum small, rounding could exceed s.
+    PM_INLINE void scale_to(double s) {
+        double total = 0;
+        for (int e = 0; e < count; ++e) total += double(p[e]);
+        if (total > s)
+            for (int e = 0; e < count; ++e) p[e] = T(double(p[e]) * (s / total));
+    }
+    // Makes p_j <= sum(p) / k hold to the last digit where rounding broke it: the n classes at the
+    // bound u get the value v with k v = n v + the sum of the others.
+    void lower_cap(double u, int k) {
+        int full = 0;
+        double others = 0;
+        for (int e = 0; e < count; ++e) {
+            full += p[e] >= T(u);
+            others += p[e] >= T(u) ? 0.0 : double(p[e]);
+        }
+        if (full >= k) return;
+        const T cap = T(others / (k - full));
+        for (int e = 0; e < count; ++e) p[e] = std::min(p[e], cap);
+    }
+
+    std::vector<std::int32_t> classes;
+    std::vector<T> b, p;
+    std::vector<double> values;
+    int count = 0;
+};
+
+}  // namespace pm

@@ -1,0 +1,104 @@
+// The threshold equation of DESIGN section 1, solved by a safeguarded Newton iteration.
+//
+// The restricted problem  min 1/2 (||p||^2 + (sum p)^2) - b.p  over  0 <= p_j <= u, sum p <= s
+// has the answer p = clip(b - t, 0, u) for any root t of
+//     f(t) = sum_j clip(b_j - t, 0, u) - min(t, s) = 0 .
+// f is piecewise linear and decreasing; on the piece that holds t, with M the free classes
+// (0 < b - t < u) and U those at their bound, the root is
+//     t = (sum_M b + |U| u) / (1 + |M|)        where t < s,
+//     t = (sum_M b + |U| u - s) / |M|          where t >= s.
+// Newton jumps from piece to piece; a bracket catches the cycles an unguarded one runs into.
+#pragma once
+
+#include "base/simd.hpp"
+
+namespace pm {
+
+template <class T>
+struct ThresholdPiece {
+    T free_sum;    // sum of b over M
+    T free_count;  // |M|
+    T full_count;  // |U|
+};
+
+template <bool Capped, class T>
+PM_INLINE ThresholdPiece<T> threshold_piece(const T* b, int padded, T t, T u) {
+    using V = Vec<T>;
+    const V low = V::set1(t), one = V::set1(T(1));
+    V sum = V::set1(T(0)), count = sum, full = sum;
+    if constexpr (Capped) {
+        const V high = V::set1(t + u);
+        for (int j = 0; j < padded; j += kLanes<T>) {
+            const V x = V::load(b + j);
+            const V below = V::where_greater(high, x, one);  // not at the bound
+            const V above = V::where_greater(x, low, one);   // not at zero
+            const V free = above * below;
+            sum = sum + V::where_greater(free, V::set1(T(0)), x);
+            count = count + free;
+            full = full + above;
+        }
+        const T free_count = count.sum();
+        return {sum.sum(), free_count, full.sum() - free_count};
+    } else {
+        for (int j = 0; j < padded; j += kLanes<T>) {
+            const V x = V::load(b + j);
+            sum = sum + V::where_greater(x, low, x);
+            count = count + V::where_greater(x, low, one);
+        }
+        return {sum.sum(), count.sum(), T(0)};
+    }
+}
+
+template <class T>
+PM_INLINE T vector_max(const T* b, int padded) {
+    using V = Vec<T>;
+    V best = V::load(b);
+    for (int j = kLanes<T>; j < padded; j += kLanes<T>) best = V::max(best, V::load(b + j));
+    return best.maximum();
+}
+
+// A lower bound of the root: the largest p alone, min(u, b_max - t), is at most min(t, s).
+template <class T>
+PM_INLINE T threshold_floor(T b_max, T u, T s) {
+    const T half = b_max / T(2);
+    const T floor = half < u ? half : u;
+    return s < u && b_max - s > floor ? b_max - s : floor;
+}
+
+// The root t. b has `padded` entries, a multiple of the vector width, filled up with -infinity;
+// t0 is a guess (the root at the example's last visit). At most O(log) bisections are added to the
+// finitely many Newton steps.
+template <bool Capped, class T>
+T solve_threshold(const T* b, int padded, T u, T s, T t0) {
+    T lo = T(0), hi = vector_max(b, padded);
+    if (!(hi > T(0))) return T(0);
+    T t = (t0 > lo && t0 < hi) ? t0 : T(0);
+    T last_free = T(-1), last_full = T(-1);
+    bool last_tight = false;
+    for (int iteration = 0; iteration < 256; ++iteration) {
+        const auto piece = threshold_piece<Capped>(b, padded, t, u);
+        const bool tight = t >= s;
+        if (piece.free_count == last_free && piece.full_count == last_full && tight == last_tight)
+            break;  // t is the root of the piece it lies in
+        last_free = piece.free_count;
+        last_full = piece.full_count;
+        last_tight = tight;
+        // u may be infinite when nothing is at its bound
+        const T mass = piece.free_sum + (piece.full_count > T(0) ? piece.full_count * u : T(0));
+        const T f = mass - piece.free_count * t - (tight ? s : t);
+        if (f == T(0)) break;
+        (f > T(0) ? lo : hi) = t;
+        const T slope = piece.free_count + (tight ? T(0) : T(1));
+        T next = slope > T(0) ? (mass - (tight ? s : T(0))) / slope : kInfinity<T>;
+        if (next == t) break;
+        if (!(next > lo && next < hi)) {
+            next = lo + (hi - lo) / T(2);
+            if (!(next > lo && next < hi)) break;  // the bracket is one rounding wide
+            last_free = T(-1);                     // not the root of any piece yet
+        }
+        t = next;
+    }
+    return t;
+}
+
+}  // namespace pm

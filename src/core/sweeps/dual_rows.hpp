@@ -1,0 +1,94 @@
+// The dual variables, sparse: per example a list of (class, p) with p >= 0.
+//
+// Rows live in slabs; a row that outgrows its place moves to one twice as large and leaves the old
+// one on a free list. Offsets are pointers, so nothing here overflows at n * k >= 2^31.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/simd.hpp"
+
+namespace pm {
+
+template <class T>
+struct DualEntry {
+    std::int32_t cls;
+    T p;
+};
+
+template <class T>
+class DualRows {
+  public:
+    using Entry = DualEntry<T>;
+
+    explicit DualRows(std::int64_t n) : start_(n, nullptr), count_(n, 0), order_(n, 0) {}
+
+    std::int64_t size() const { return static_cast<std::int64_t>(start_.size()); }
+    int count(std::int64_t i) const { return count_[i]; }
+    Entry* row(std::int64_t i) { return start_[i]; }
+    const Entry* row(std::int64_t i) const { return start_[i]; }
+
+    void prefetch_bounds(std::int64_t i) const {
+        PM_PREFETCH(&start_[i]);
+        PM_PREFETCH(&count_[i]);
+    }
+    void prefetch_row(std::int64_t i) const { PM_PREFETCH(start_[i]); }
+
+    // Room for `count` entries in row i; what was there is lost when the row has to move.
+    Entry* resize(std::int64_t i, int count) {
+        if (count > capacity(order_[i])) {
+            release(i);
+            std::uint8_t order = 1;
+            while (count > capacity(order)) ++order;
+            start_[i] = take(order);
+            order_[i] = order;
+        }
+        count_[i] = count;
+        return start_[i];
+    }
+
+  private:
+    static constexpr std::int64_t kSlab = std::int64_t(1) << 18;
+
+    static int capacity(std::uint8_t order) { return order == 0 ? 0 : 1 << order; }
+
+    Entry* take(std::uint8_t order) {
+        auto& free = free_[order];
+        if (!free.empty()) {
+            Entry* p = free.back();
+            free.pop_back();
+            return p;
+        }
+        const std::int64_t want = capacity(order);
+        if (want > left_) {
+            const std::int64_t slab = std::max(kSlab, want);
+            slabs_.push_back(std::make_unique_for_overwrite<Entry[]>(slab));
+            next_ = slabs_.back().get();
+            left_ = slab;
+        }
+        Entry* p = next_;
+        next_ += want;
+        left_ -= want;
+        return p;
+    }
+
+    void release(std::int64_t i) {
+        if (order_[i] != 0) free_[order_[i]].push_back(start_[i]);
+        start_[i] = nullptr;
+        order_[i] = 0;
+    }
+
+    std::vector<Entry*> start_;
+    std::vector<std::int32_t> count_;
+    std::vector<std::uint8_t> order_;  // log2 of the row's capacity, 0: none
+    std::vector<std::unique_ptr<Entry[]>> slabs_;
+    std::array<std::vector<Entry*>, 32> free_;
+    Entry* next_ = nullptr;
+    std::int64_t left_ = 0;
+};
+
+}  // namespace pm

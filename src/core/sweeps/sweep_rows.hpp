@@ -1,0 +1,81 @@
+// A sweep, one example at a time: scores, visit, update of W.
+#pragma once
+
+#include <cstdint>
+
+#include "rows/rows.hpp"
+#include "sweeps/visit.hpp"
+
+namespace pm {
+
+// Applies the change listed in w to W: class by class when few moved, else whole rows.
+template <class Matrix, class T>
+PM_INLINE void apply_change(const Matrix& X, std::int64_t i, VisitScratch<T>& w, T* W,
+                            std::int64_t ld) {
+    if (2 * w.touched * kLanes<T> <= 3 * ld) {
+        row_add_of(X, i, w.classes.data(), w.change.data(), w.touched, W, ld);
+        return;
+    }
+    for (int e = 0; e < w.touched; ++e) w.delta[w.classes[e]] = w.change[e];
+    row_add(X, i, w.delta.data(), W, ld);
+    for (int e = 0; e < w.touched; ++e) w.delta[w.classes[e]] = T(0);
+}
+
+// Asks for what the visits after next will read: the order is random, so no hardware guesses it.
+template <class Matrix, class T>
+PM_INLINE void prefetch_visits(const Matrix& X, const Examples<T>& ex, const DualRows<T>& dual,
+                               const std::int64_t* order, std::int64_t at, std::int64_t count) {
+    if (at + 4 < count) {
+        X.prefetch_bounds(order[at + 4]);
+        dual.prefetch_bounds(order[at + 4]);
+        ex.prefetch(order[at + 4]);
+    }
+    if (at + 2 < count) {
+        X.prefetch_row(order[at + 2]);
+        dual.prefetch_row(order[at + 2]);
+    }
+}
+
+// Visits order[0..count) with all classes.
+template <class Loss, class Matrix, class T>
+VisitTotals sweep_all_classes(const Matrix& X, Examples<T> ex, DualRows<T>& dual, T* W,
+                              std::int64_t ld, const std::int64_t* order, std::int64_t count,
+                              double scale) {
+    VisitScratch<T> w(static_cast<int>(ld));
+    VisitTotals totals;
+    for (std::int64_t at = 0; at < count; ++at) {
+        const std::int64_t i = order[at];
+        prefetch_visits(X, ex, dual, order, at, count);
+        row_scores(X, i, W, ld, w.s.data());
+        if (at + 1 < count) prefetch_first_weights(X.row(order[at + 1]), W, ld);
+        if (visit_all_classes<Loss>(w, static_cast<int>(ld), ex, dual, i, scale, totals))
+            apply_change(X, i, w, W, ld);
+    }
+    return totals;
+}
+
+// Visits order[0..count), each with the classes of its dual row only.
+template <class Loss, class Matrix, class T>
+VisitTotals sweep_listed_classes(const Matrix& X, Examples<T> ex, DualRows<T>& dual, T* W,
+                                 std::int64_t ld, const std::int64_t* order, std::int64_t count,
+                                 double scale) {
+    VisitScratch<T> w(static_cast<int>(ld));
+    std::vector<std::int32_t> classes(ld + 1);
+    VisitTotals totals;
+    for (std::int64_t at = 0; at < count; ++at) {
+        const std::int64_t i = order[at];
+        prefetch_visits(X, ex, dual, order, at, count);
+        const int listed = dual.count(i);
+        if (listed == 0) continue;
+        const auto* row = dual.row(i);
+        for (int e = 0; e < listed; ++e) classes[e] = row[e].cls;
+        int m = listed;
+        if constexpr (Loss::coupled) classes[m++] = ex.y[i];
+        row_scores_of(X, i, W, ld, classes.data(), m, w.s.data());
+        if (visit_listed_classes<Loss>(w, ex, dual, i, scale, totals))
+            row_add_of(X, i, w.classes.data(), w.change.data(), w.touched, W, ld);
+    }
+    return totals;
+}
+
+}  // namespace pm

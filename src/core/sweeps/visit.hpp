@@ -1,0 +1,242 @@
+// One visit: the exact block update of one example, given its scores.
+//
+// With margins h, block p, sigma = sum p and curvature A the restricted problem's data are
+// b_j = h_j / A + p_j + sigma (coupled losses) or b_m = h_m / A + p_m (one-vs-rest).
+// The visit also yields the example's share of the duality gap before the update,
+//     gap_i = c loss(h) - p.h  >= 0 ,
+// zero exactly when the block is optimal.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "losses/losses.hpp"
+#include "losses/violation.hpp"
+#include "restricted/method.hpp"
+#include "sweeps/dual_rows.hpp"
+
+namespace pm {
+
+template <class T>
+struct VisitScratch {
+    explicit VisitScratch(int ld)
+        : s(ld + kLanes<T>),
+          b(ld + kLanes<T>),
+          start(ld + kLanes<T>, T(0)),
+          delta(ld, T(0)),
+          change(2 * ld + 1),
+          classes(2 * ld + 1),
+          block(ld + kLanes<T>) {}
+    std::vector<T> s, b;
+    std::vector<T> start, delta;        // zero between visits
+    std::vector<T> change;              // change of the row a_i, touched classes only, scaled
+    std::vector<std::int32_t> classes;  // the touched classes
+    Block<T> block;                     // the new p
+    MethodWork<T> method;
+    int touched = 0;
+};
+
+// What a sweep knows of the examples. Arrays of length n.
+template <class T>
+struct Examples {
+    const std::int32_t* y;
+    const double* c;
+    const double* squared_norm;  // A, with the constant feature
+    T* threshold;                // root of the restricted problem at the last visit
+    double* gap;                 // share of the duality gap at the last visit
+    int n_classes;
+    int top_k;
+    Method<T> method = nullptr;   // nullptr: the loss's own
+    double method_tol = -1;       // negative: the method's own
+    double* violation = nullptr;  // of the optimality conditions at the last visit, if wanted
+
+    PM_INLINE void prefetch(std::int64_t i) const {
+        PM_PREFETCH(y + i);
+        PM_PREFETCH(c + i);
+        PM_PREFETCH(squared_norm + i);
+        PM_PREFETCH(threshold + i);
+        PM_PREFETCH(gap + i);
+    }
+};
+
+struct VisitTotals {
+    double gap = 0;   // sum of gap_i
+    double loss = 0;  // sum of c_i loss_i (an upper bound for top-k)
+    double dual = 0;  // change of sum p
+    std::int64_t moved = 0;
+    std::int64_t entries = 0;  // length of the dual rows visited
+
+    VisitTotals& operator+=(const VisitTotals& other) {
+        gap += other.gap;
+        loss += other.loss;
+        dual += other.dual;
+        moved += other.moved;
+        entries += other.entries;
+        return *this;
+    }
+};
+
+// Whether a change of p is more than rounding, for p up to `size`.
+template <class T>
+PM_INLINE bool is_motion(T change, T size) {
+    return change > T(4) * std::numeric_limits<T>::epsilon() * size;
+}
+
+// s -> h in place; classes from `n_classes` on are padding.
+template <class Loss, class T>
+PM_INLINE void margins_from_scores(T* s, int n_classes, int padded, int y) {
+    using V = Vec<T>;
+    const T s_true = s[y];
+    const V base = V::set1(Loss::coupled ? T(1) - s_true : T(1));
+    for (int j = 0; j < padded; j += kLanes<T>) (V::load(s + j) + base).store(s + j);
+    s[y] = Loss::coupled ? -kInfinity<T> : T(1) - s_true;
+    for (int j = n_classes; j < padded; ++j) s[j] = -kInfinity<T>;
+}
+
+// The restricted problem by another method than the loss's own; out of the way of the fast path.
+template <class T, class At>
+PM_NOINLINE void solve_by_method(VisitScratch<T>& w, int padded, Examples<T>& ex, std::int64_t i,
+                                 const DualEntry<T>* old, int count, At at) {
+    for (int e = 0; e < count; ++e) w.start[at(e)] = old[e].p;
+    ex.threshold[i] = ex.method(
+        {w.b.data(), w.start.data(), padded, ex.c[i], ex.top_k, ex.method_tol, ex.threshold[i]},
+        w.block, w.method);
+    for (int e = 0; e < count; ++e) w.start[at(e)] = T(0);
+}
+
+// Gap and restricted problem of a block whose margins are in w.s and whose old values
+// old[0..count) sit at positions at(e). The answer is left in w.block.
+template <class Loss, class T, class At>
+PM_INLINE void solve_block(VisitScratch<T>& w, int padded, Examples<T>& ex, std::int64_t i,
+                           double A, const DualEntry<T>* old, int count, At at,
+                           VisitTotals& totals) {
+    using V = Vec<T>;
+    const double c = ex.c[i];
+    double sigma = 0, p_dot_h = 0;
+    for (int e = 0; e < count; ++e) {
+        sigma += double(old[e].p);
+        p_dot_h += double(old[e].p) * double(w.s[at(e)]);
+    }
+    const double hint = A * (double(ex.threshold[i]) - sigma);
+    const double loss = c * Loss::estimate(w.s.data(), padded, ex.top_k, hint);
+    const double gap = std::max(0.0, loss - p_dot_h);
+    ex.gap[i] = gap;
+    totals.gap += gap;
+    totals.entries += count;
+    totals.loss += loss;
+    if (ex.violation != nullptr)
+        ex.violation[i] = violation<Loss>(w.s.data(), padded, c, sigma, old, count, at);
+    const V inverse = V::set1(T(1.0 / A)), shift = V::set1(Loss::coupled ? T(sigma) : T(0));
+    for (int j = 0; j < padded; j += kLanes<T>)
+        V::fma(V::load(w.s.data() + j), inverse, shift).store(w.b.data() + j);
+    for (int e = 0; e < count; ++e) w.b[at(e)] += old[e].p;
+    if (ex.method == nullptr)
+        ex.threshold[i] = Loss::solve(w.b.data(), padded, c, ex.top_k, ex.threshold[i], w.block);
+    else
+        solve_by_method(w, padded, ex, i, old, count, at);
+}
+
+// Full visit: w.s holds the scores of all classes. True when the row moved: then w.classes and
+// w.change list the change of a_i.
+template <class Loss, class T>
+bool visit_all_classes(VisitScratch<T>& w, int padded, Examples<T>& ex, DualRows<T>& dual,
+                       std::int64_t i, double scale, VisitTotals& totals) {
+    const int y = ex.y[i];
+    margins_from_scores<Loss>(w.s.data(), ex.n_classes, padded, y);
+    const DualEntry<T>* old = dual.row(i);
+    const int count = dual.count(i);
+    w.touched = 0;
+    solve_block<Loss>(
+        w, padded, ex, i, ex.squared_norm[i] * scale, old, count,
+        [old](int e) { return old[e].cls; }, totals);
+
+    int touched = 0;
+    T size = T(0);
+    for (int e = 0; e < count; ++e) {  // a = -p for the wrong classes
+        if (!(old[e].p > T(0))) continue;
+        w.delta[old[e].cls] = old[e].p;
+        size = std::max(size, old[e].p);
+        w.classes[touched++] = old[e].cls;
+    }
+    const Block<T>& fresh = w.block;
+    for (int e = 0; e < fresh.count; ++e) {
+        const int l = fresh.classes[e];
+        if (w.delta[l] == T(0)) w.classes[touched++] = l;
+        w.delta[l] -= fresh.p[e];
+        size = std::max(size, fresh.p[e]);
+    }
+    T largest = T(0);
+    double sum = 0;
+    for (int e = 0; e < touched; ++e) {
+        const T change = w.delta[w.classes[e]];
+        w.delta[w.classes[e]] = T(0);
+        w.change[e] = change * T(scale);
+        largest = std::max(largest, std::abs(change));
+        sum -= double(change);
+    }
+    if (!is_motion(largest, size)) return false;
+    auto* row = dual.resize(i, fresh.count);
+    for (int e = 0; e < fresh.count; ++e) row[e] = {fresh.classes[e], fresh.p[e]};
+    if constexpr (Loss::coupled) {
+        w.change[touched] = T(sum * scale);
+        w.classes[touched++] = y;
+    } else {
+        for (int e = 0; e < touched; ++e)
+            if (w.classes[e] == y) w.change[e] = -w.change[e];
+    }
+    w.touched = touched;
+    totals.dual += sum;
+    ++totals.moved;
+    return true;
+}
+
+// Short visit: only the classes in the example's dual row; w.s holds their scores in row order, the
+// true class last. Entries that fall to zero stay listed until the next full visit.
+template <class Loss, class T>
+bool visit_listed_classes(VisitScratch<T>& w, Examples<T>& ex, DualRows<T>& dual, std::int64_t i,
+                          double scale, VisitTotals& totals) {
+    DualEntry<T>* row = dual.row(i);
+    const int count = dual.count(i);
+    const int padded = round_up_lanes<T>(count);
+    w.touched = 0;
+    if constexpr (Loss::coupled) {
+        const T base = T(1) - w.s[count];
+        for (int e = 0; e < count; ++e) w.s[e] += base;
+    } else {
+        for (int e = 0; e < count; ++e)
+            w.s[e] = row[e].cls == ex.y[i] ? T(1) - w.s[e] : T(1) + w.s[e];
+    }
+    for (int e = count; e < padded; ++e) w.s[e] = -kInfinity<T>;
+    solve_block<Loss>(
+        w, padded, ex, i, ex.squared_norm[i] * scale, row, count, [](int e) { return e; }, totals);
+    T* fresh = w.s.data();  // the margins are no longer needed
+    std::fill_n(fresh, count, T(0));
+    for (int e = 0; e < w.block.count; ++e) fresh[w.block.classes[e]] = w.block.p[e];
+    T largest = T(0), size = T(0);
+    double sum = 0;
+    for (int e = 0; e < count; ++e) {
+        const T change = row[e].p - fresh[e];
+        size = std::max(size, std::max(row[e].p, fresh[e]));
+        largest = std::max(largest, std::abs(change));
+        sum -= double(change);
+        w.change[e] = change * T(scale);
+    }
+    if (!is_motion(largest, size)) return false;
+    for (int e = 0; e < count; ++e) {
+        w.classes[e] = row[e].cls;
+        if (!Loss::coupled && row[e].cls == ex.y[i]) w.change[e] = -w.change[e];
+        row[e].p = fresh[e];
+    }
+    w.touched = count;
+    if constexpr (Loss::coupled) {
+        w.classes[count] = ex.y[i];
+        w.change[count] = T(sum * scale);
+        w.touched = count + 1;
+    }
+    totals.dual += sum;
+    ++totals.moved;
+    return true;
+}
+
+}  // namespace pm

@@ -19,7 +19,6 @@ from polymargin.estimators._grid import check_grid, resolve_grid
 from polymargin.estimators._target import encode_target
 from polymargin.estimators.linear import (
     LinearMulticlassSVC,
-    _fold_binary,
     _n_threads,
     check_overflow,
 )
@@ -211,8 +210,8 @@ def regularization_path(
         if solution.status == "interrupted":
             raise KeyboardInterrupt
         check_overflow(solution)
-        coefs[at] = _fold_binary(solution.coef, problem)
-        intercepts[at] = _fold_binary(solution.intercept, problem)
+        coefs[at] = problem.loss.fold(solution.coef)
+        intercepts[at] = problem.loss.fold(solution.intercept)
         primal[at], dual[at], gaps[at] = solution.primal, solution.dual, solution.gap
         n_support[at] = np.count_nonzero(np.diff(solution.block.indptr))
         n_iters[at], histories[at] = solution.n_iter, solution.history

@@ -1,16 +1,16 @@
-"""The immutable problem a solver is given: data, labels, weights and loss."""
+"""What is minimised: examples as rows or by a kernel, their labels and costs, and the loss."""
 
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
+from polymargin.data import Rows, as_rows
+from polymargin.data.rows import Matrix
 from polymargin.losses import Loss
 
 
@@ -20,8 +20,9 @@ class Problem:
 
     Parameters
     ----------
-    X : ndarray or CSR matrix of shape (n, d)
-        float32 or float64; C-contiguous, or CSR with sorted indices and no duplicates. Not copied.
+    X : ndarray, CSR matrix or Rows of shape (n, d)
+        float32 or float64. Not copied where it is C-contiguous, or CSR with sorted indices and no
+        duplicates; not to be changed afterwards.
     y : int32 ndarray of shape (n,)
         Class codes from 0 to ``n_classes - 1``.
     c : float64 ndarray of shape (n,)
@@ -30,54 +31,49 @@ class Problem:
     n_classes : int
     intercept_scaling : float
         Value of the appended constant feature; 0 for no intercept.
+
+    Attributes
+    ----------
+    rows : Rows
+        X, checked.
     """
 
-    X: Any
+    X: Matrix | Rows
     y: NDArray[np.int32]
     c: NDArray[np.float64]
     loss: Loss
     n_classes: int
     intercept_scaling: float = 0.0
+    rows: Rows = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        # the kernels take no NumPy integer, which ``y.max() + 1`` is
+        rows = as_rows(self.X)
+        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "X", rows.matrix)
+        # compiled code takes no NumPy integer, which ``y.max() + 1`` is
         object.__setattr__(self, "n_classes", operator.index(self.n_classes))
-        if self.X.ndim != 2:
-            raise ValueError(f"X must be a matrix, got {self.X.ndim} dimension(s).")
-        if self.X.dtype not in (np.float32, np.float64):
-            raise ValueError(f"X must be float32 or float64, got {self.X.dtype}.")
-        if self.is_sparse and self.X.format != "csr":
-            raise ValueError(f"sparse X must be CSR, got {self.X.format.upper()}; use X.tocsr().")
-        if self.y.shape != (self.n_examples,) or self.c.shape != (self.n_examples,):
+        if self.y.shape != (rows.n,) or self.c.shape != (rows.n,):
             raise ValueError(
-                f"X has {self.n_examples} rows, but y has shape {self.y.shape} and c has shape "
+                f"X has {rows.n} rows, but y has shape {self.y.shape} and c has shape "
                 f"{self.c.shape}."
             )
         if self.n_classes < 2:
             raise ValueError(f"A problem needs at least 2 classes, got {self.n_classes}.")
         if not np.isfinite(self.c).all() or (self.c < 0).any() or not (self.c > 0).any():
             raise ValueError("c must be finite and non-negative, and positive somewhere.")
+        if not np.isfinite(float(self.intercept_scaling) ** 2):
+            raise ValueError("The square of intercept_scaling overflows: use a smaller one.")
         self.loss.check_n_classes(self.n_classes)
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether X is a sparse matrix."""
-        return sparse.issparse(self.X)
 
     @property
     def n_examples(self) -> int:
         """Number of rows of X."""
-        return int(self.X.shape[0])
+        return self.rows.n
 
     @property
     def n_features(self) -> int:
         """Number of columns of X, without the constant feature."""
-        return int(self.X.shape[1])
-
-    @property
-    def n_weights(self) -> int:
-        """Rows of W: the features and the constant one, if any."""
-        return self.n_features + self.has_intercept
+        return self.rows.d
 
     @property
     def has_intercept(self) -> bool:
@@ -87,26 +83,11 @@ class Problem:
     @cached_property
     def squared_norms(self) -> NDArray[np.float64]:
         """``||x_i||^2``, with the constant feature."""
-        if self.is_sparse:
-            squares = np.multiply(self.X.data, self.X.data, dtype=np.float64)
-            norms = np.zeros(self.n_examples)
-            filled = np.flatnonzero(np.diff(self.X.indptr))
-            if len(filled):
-                norms[filled] = np.add.reduceat(squares, self.X.indptr[filled])
-        else:
-            norms = np.einsum("ij,ij->i", self.X, self.X, dtype=np.float64)
-        return norms + self.intercept_scaling**2
-
-    @cached_property
-    def prepared(self) -> dict[str, Any]:
-        """What solvers computed from X, classes and intercept; shared with `with_cost`."""
-        return {}
+        return self.rows.squared_norms + self.intercept_scaling**2
 
     def with_cost(self, c: NDArray[np.float64]) -> Problem:
         """The same problem with other costs of the examples; nothing of X is copied."""
-        other = replace(self, c=c)
-        other.__dict__.update(squared_norms=self.squared_norms, prepared=self.prepared)
-        return other
+        return replace(self, X=self.rows, c=c)
 
     @cached_property
     def visited(self) -> NDArray[np.int64]:

@@ -139,6 +139,7 @@ def test_nonsense_is_refused():
     csr = make_problem("crammer_singer", layout=np.int32)
     with pytest.raises(ValueError, match="mode"):
         State(csr).sweep(problem.visited, "blocked")
-    csr.X.indices[0] = 99
+    broken = csr.X.copy()
+    broken.indices[0] = 99
     with pytest.raises(ValueError, match="outside"):
-        State(csr)
+        Problem(broken, csr.y, csr.c, csr.loss, csr.n_classes)

@@ -1,16 +1,12 @@
-// What the bindings share: array types, checks, and the dual blocks of a problem.
+// What the bindings share: array types and checks.
 #pragma once
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 
+#include <cstdint>
 #include <stdexcept>
-#include <string>
-
-#include "restricted/methods.hpp"
-#include "sweeps/objective.hpp"
-#include "sweeps/visit.hpp"
 
 namespace pm_bind {
 
@@ -23,156 +19,8 @@ using Vector = Array<T, nb::ndim<1>>;
 template <class T>
 using Matrix2 = Array<T, nb::ndim<2>>;
 
-inline pm::LossKind loss_kind(const std::string& name) {
-    if (name == "crammer_singer") return pm::LossKind::crammer_singer;
-    if (name == "weston_watkins") return pm::LossKind::weston_watkins;
-    if (name == "top_k_alpha") return pm::LossKind::top_k_alpha;
-    if (name == "top_k_beta") return pm::LossKind::top_k_beta;
-    if (name == "one_vs_rest") return pm::LossKind::one_vs_rest;
-    throw std::invalid_argument("unknown loss: " + name);
-}
-
 inline void require(bool ok, const char* what) {
     if (!ok) throw std::invalid_argument(what);
-}
-
-template <class T>
-pm::Method<T> named_method(pm::LossKind loss, const std::string& name) {
-    pm::Method<T> method = nullptr;
-    require(pm::find_method(loss, name, method), "no such method for this loss");
-    return method;
-}
-
-// The examples' arrays and dual blocks, held for as long as Python holds the object.
-template <class T>
-class Blocks {
-  public:
-    Blocks(const std::string& loss, int top_k, int n_classes, Vector<const std::int32_t> y,
-           Vector<const double> c, Vector<const double> squared_norm, Vector<T> threshold,
-           Vector<double> gap)
-        : kind_(loss_kind(loss)),
-          dual_(static_cast<std::int64_t>(y.shape(0))),
-          y_(y),
-          c_(c),
-          squared_norm_(squared_norm),
-          threshold_(threshold),
-          gap_(gap) {
-        const auto n = y.shape(0);
-        require(c.shape(0) == n && squared_norm.shape(0) == n && threshold.shape(0) == n &&
-                    gap.shape(0) == n,
-                "per-example arrays differ in length");
-        for (std::size_t i = 0; i < n; ++i)
-            require(y.data()[i] >= 0 && y.data()[i] < n_classes, "class code out of range");
-        examples_ = {y.data(),  c.data(), squared_norm.data(), threshold.data(), gap.data(),
-                     n_classes, top_k};
-    }
-    virtual ~Blocks() = default;
-    Blocks(const Blocks&) = delete;
-    Blocks& operator=(const Blocks&) = delete;
-
-    void set_method(const std::string& name, double tol) {
-        examples_.method = named_method<T>(kind_, name);
-        examples_.method_tol = tol;
-    }
-    // From now on every visit writes the block's violation there.
-    void track_violation(Vector<double> violation) {
-        require(kind_ != pm::LossKind::top_k_alpha && kind_ != pm::LossKind::top_k_beta,
-                "top-k losses have no violation");
-        require(violation.shape(0) == std::size_t(dual_.size()),
-                "violation must have one entry per row");
-        violation_ = violation;
-        examples_.violation = violation.data();
-    }
-    // Marks the examples with a class strictly between its bounds: those that a vertex holds are
-    // p = 0, and p = c for one class (Crammer-Singer) or for any (the others).
-    void dual_free(Vector<bool> free) const {
-        require(free.shape(0) == std::size_t(dual_.size()), "free must have one entry per row");
-        for (std::int64_t i = 0; i < dual_.size(); ++i) {
-            const auto* row = dual_.row(i);
-            bool inside = false;
-            for (int e = 0; e < dual_.count(i); ++e)
-                inside |= row[e].p > T(0) && !pm::at_bound<T>(double(row[e].p), examples_.c[i]);
-            free.data()[i] = inside;
-        }
-    }
-
-    double dual_sum() const {
-        nb::gil_scoped_release release;
-        return pm::dual_sum(dual_);
-    }
-
-    // Entries per row, then the entries, rows in order: the dual as CSR arrays; with `zeros` also
-    // the entries that are zero and still listed, without them the nonzeros only.
-    void dual_counts(Vector<std::int64_t> counts, bool zeros) const {
-        require(counts.shape(0) == std::size_t(dual_.size()), "counts must have one entry per row");
-        for (std::int64_t i = 0; i < dual_.size(); ++i) {
-            const auto* row = dual_.row(i);
-            std::int64_t listed = 0;
-            for (int e = 0; e < dual_.count(i); ++e) listed += zeros || row[e].p != T(0);
-            counts.data()[i] = listed;
-        }
-    }
-    void dual_export(Vector<std::int32_t> classes, Vector<T> values, bool zeros) const {
-        std::size_t at = 0;
-        for (std::int64_t i = 0; i < dual_.size(); ++i) {
-            const auto* row = dual_.row(i);
-            for (int e = 0; e < dual_.count(i); ++e) {
-                if (!zeros && row[e].p == T(0)) continue;
-                require(at < classes.shape(0) && at < values.shape(0), "arrays too short");
-                classes.data()[at] = row[e].cls;
-                values.data()[at++] = row[e].p;
-            }
-        }
-    }
-    void dual_import(Vector<const std::int64_t> indptr, Vector<const std::int32_t> classes,
-                     Vector<const T> values) {
-        require(indptr.shape(0) == std::size_t(dual_.size()) + 1, "indptr must have n + 1 entries");
-        for (std::int64_t i = 0; i < dual_.size(); ++i) {
-            const auto begin = indptr.data()[i], end = indptr.data()[i + 1];
-            require(begin >= 0 && begin <= end && std::size_t(end) <= classes.shape(0) &&
-                        std::size_t(end) <= values.shape(0),
-                    "indptr points outside the arrays");
-            auto* row = dual_.resize(i, static_cast<int>(end - begin));
-            for (auto e = begin; e < end; ++e) {
-                const auto cls = classes.data()[e];
-                require(cls >= 0 && cls < examples_.n_classes, "class code out of range");
-                row[e - begin] = {cls, values.data()[e]};
-            }
-        }
-    }
-
-  protected:
-    void check_order(const Vector<const std::int64_t>& order) const {
-        for (std::size_t at = 0; at < order.shape(0); ++at)
-            require(order.data()[at] >= 0 && order.data()[at] < dual_.size(),
-                    "order points outside the data");
-    }
-
-    pm::LossKind kind_;
-    pm::DualRows<T> dual_;
-    pm::Examples<T> examples_;
-
-  private:
-    Vector<const std::int32_t> y_;
-    Vector<const double> c_, squared_norm_;
-    Vector<T> threshold_;
-    Vector<double> gap_, violation_;
-};
-
-template <class T>
-void bind_blocks(nb::module_& m, const char* name) {
-    using namespace nb::literals;
-    using B = Blocks<T>;
-    nb::class_<B>(m, name)
-        .def("set_method", &B::set_method, "name"_a, "tol"_a)
-        .def("track_violation", &B::track_violation, "violation"_a.noconvert())
-        .def("dual_free", &B::dual_free, "free"_a.noconvert())
-        .def("dual_sum", &B::dual_sum)
-        .def("dual_counts", &B::dual_counts, "counts"_a.noconvert(), "zeros"_a = false)
-        .def("dual_export", &B::dual_export, "classes"_a.noconvert(), "values"_a.noconvert(),
-             "zeros"_a = false)
-        .def("dual_import", &B::dual_import, "indptr"_a.noconvert(), "classes"_a.noconvert(),
-             "values"_a.noconvert());
 }
 
 }  // namespace pm_bind

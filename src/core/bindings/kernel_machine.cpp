@@ -1,7 +1,7 @@
 // The Python face of the kernel machine's compiled part.
 #include <nanobind/stl/tuple.h>
 
-#include "bindings/common.hpp"
+#include "bindings/blocks.hpp"
 #include "kernel_machine/kernel_values.hpp"
 #include "kernel_machine/row_sums.hpp"
 #include "kernel_machine/working_set.hpp"
@@ -17,13 +17,13 @@ class KernelBlocks : public Blocks<double> {
     using Blocks<double>::Blocks;
 
     // Updates the blocks of `set`; S is brought up to date and change added to. Returns the gap
-    // found by the first pass, the change of sum p and the number of moves.
+    // found by the first pass, the change of the dual's sum and the number of moves.
     template <class T>
-    std::tuple<double, double, std::int64_t> solve_set(Vector<const std::int64_t> set,
-                                                       Matrix2<const T> G, Matrix2<T> S,
-                                                       Matrix2<double> change, int passes,
-                                                       double stop, double enough,
-                                                       std::uint64_t seed) {
+    std::tuple<double, double, std::int64_t> solve_set(
+        Vector<const std::int64_t> set, Matrix2<const T> G, Matrix2<T> S, Matrix2<double> change,
+        int passes, double stop, double enough, int full_every, double idle,
+        std::int64_t neighbours, int neighbour_passes, double neighbour_stop, std::uint64_t seed) {
+        require(full_every >= 1 && neighbours >= 1, "a policy of no visits");
         check_order(set);
         const auto m = set.shape(0);
         const auto classes = std::size_t(examples_.n_classes);
@@ -31,13 +31,20 @@ class KernelBlocks : public Blocks<double> {
         require(S.shape(0) == classes && S.shape(1) == m, "S has the wrong shape");
         require(change.shape(0) == classes && change.shape(1) == m, "change has the wrong shape");
         nb::gil_scoped_release release;
-        const auto totals = pm::with_loss(kind_, [&](auto tag) {
-            return pm::solve_working_set<decltype(tag), T>(
-                examples_, dual_,
-                {set.data(), std::int64_t(m), G.data(), std::int64_t(G.shape(1)), S.data(),
-                 change.data()},
-                {passes, stop, enough}, seed);
-        });
+        const pm::WorkingSet<T> working{set.data(), std::int64_t(m),
+                                        G.data(),   std::int64_t(G.shape(1)),
+                                        S.data(),   change.data()};
+        const pm::WorkingSetPolicy policy{{passes, stop, enough},
+                                          full_every,
+                                          idle,
+                                          neighbours,
+                                          {neighbour_passes, neighbour_stop, 0.0}};
+        const auto totals = std::visit(
+            [&](const auto& loss) {
+                return pm::solve_working_set(loss, examples_, dual_, working, policy,
+                                             pm::SmallRandom(seed));
+            },
+            loss_);
         return {totals.gap, totals.dual, totals.moved};
     }
 
@@ -49,11 +56,12 @@ class KernelBlocks : public Blocks<double> {
         require(loss.shape(0) == rows.shape(0) && gap.shape(0) == rows.shape(0),
                 "loss and gap must have one entry per row");
         nb::gil_scoped_release release;
-        return pm::with_loss(kind_, [&](auto tag) {
-            return pm::evaluate_scores<decltype(tag)>(F.data(), rows.data(),
-                                                      std::int64_t(rows.shape(0)), examples_, dual_,
-                                                      loss.data(), gap.data());
-        });
+        return std::visit(
+            [&](const auto& one) {
+                return pm::evaluate_scores(one, F.data(), rows.data(), std::int64_t(rows.shape(0)),
+                                           examples_, dual_, loss.data(), gap.data());
+            },
+            loss_);
     }
 };
 
@@ -88,12 +96,18 @@ void bind_kernel_machine(nb::module_& m) {
     m.def("add_product", &add_product<double>, "K"_a.noconvert(), "coef"_a.noconvert(),
           "out"_a.noconvert());
     nb::class_<KernelBlocks, Blocks<double>>(m, "KernelBlocks")
-        .def(nb::init<const std::string&, int, int, Vector<const std::int32_t>,
-                      Vector<const double>, Vector<const double>, Vector<double>, Vector<double>>())
+        .def(nb::init<const Loss&, int, Vector<const std::int32_t>, Vector<const double>,
+                      Vector<const double>, Vector<double>, Vector<double>>(),
+             "loss"_a, "n_classes"_a, "y"_a.noconvert(), "c"_a.noconvert(),
+             "squared_norms"_a.noconvert(), "threshold"_a.noconvert(), "gap"_a.noconvert())
         .def("solve_set", &KernelBlocks::solve_set<float>, "set"_a.noconvert(), "G"_a.noconvert(),
-             "S"_a.noconvert(), "change"_a.noconvert(), "passes"_a, "stop"_a, "enough"_a, "seed"_a)
+             "S"_a.noconvert(), "change"_a.noconvert(), nb::kw_only(), "passes"_a, "stop"_a,
+             "enough"_a, "full_every"_a, "idle"_a, "neighbours"_a, "neighbour_passes"_a,
+             "neighbour_stop"_a, "seed"_a)
         .def("solve_set", &KernelBlocks::solve_set<double>, "set"_a.noconvert(), "G"_a.noconvert(),
-             "S"_a.noconvert(), "change"_a.noconvert(), "passes"_a, "stop"_a, "enough"_a, "seed"_a)
+             "S"_a.noconvert(), "change"_a.noconvert(), nb::kw_only(), "passes"_a, "stop"_a,
+             "enough"_a, "full_every"_a, "idle"_a, "neighbours"_a, "neighbour_passes"_a,
+             "neighbour_stop"_a, "seed"_a)
         .def("evaluate", &KernelBlocks::evaluate, "F"_a.noconvert(), "rows"_a.noconvert(),
              "loss"_a.noconvert(), "gap"_a.noconvert());
 }

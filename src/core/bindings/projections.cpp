@@ -2,14 +2,10 @@
 //
 // Each function returns the first row with an entry that is not finite, or -1; what precedes that
 // row has been written. Everything else is checked by polymargin.projections.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/string.h>
-
-#include <stdexcept>
 #include <string>
 
-#include "losses/losses.hpp"
+#include "bindings/common.hpp"
+#include "losses/loss.hpp"
 #include "restricted/greedy.hpp"
 #include "restricted/knapsack.hpp"
 #include "restricted/simplex_bisection.hpp"
@@ -22,22 +18,12 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
+using namespace pm_bind;
 
 namespace {
 
-template <class T, class... Shape>
-using Array = nb::ndarray<T, nb::numpy, nb::c_contig, nb::device::cpu, Shape...>;
 template <class T>
-using Vector = Array<T, nb::ndim<1>>;
-template <class T>
-using Matrix = Array<T, nb::ndim<2>>;
-
-void require(bool ok, const char* what) {
-    if (!ok) throw std::invalid_argument(what);
-}
-
-template <class T>
-void check_shapes(const Matrix<const T>& V, const Vector<const double>& z, const Matrix<T>& P) {
+void check_shapes(const Matrix2<const T>& V, const Vector<const double>& z, const Matrix2<T>& P) {
     require(P.shape(0) == V.shape(0) && P.shape(1) == V.shape(1), "V and P differ in shape");
     require(z.shape(0) == V.shape(0), "one parameter per row expected");
     require(V.shape(1) >= 1, "V has no columns");
@@ -45,7 +31,7 @@ void check_shapes(const Matrix<const T>& V, const Vector<const double>& z, const
 
 // f(i, v, p, scan) for every row, until one is not finite.
 template <class T, class F>
-std::int64_t for_each_row(const Matrix<const T>& V, const Matrix<T>& P, F&& f) {
+std::int64_t for_each_row(const Matrix2<const T>& V, const Matrix2<T>& P, F&& f) {
     nb::gil_scoped_release release;
     const auto rows = std::int64_t(V.shape(0)), n = std::int64_t(V.shape(1));
     for (std::int64_t i = 0; i < rows; ++i) {
@@ -69,8 +55,8 @@ decltype(auto) with_simplex_method(const std::string& name, F&& f) {
 
 // tau, one per row: read as Newton's guesses (NaN: none), overwritten with the thresholds found.
 template <class T>
-std::int64_t project_simplex(const std::string& method, Matrix<const T> V, Vector<const double> z,
-                             double tol, std::uint64_t seed, Vector<double> tau, Matrix<T> P) {
+std::int64_t project_simplex(const std::string& method, Matrix2<const T> V, Vector<const double> z,
+                             double tol, std::uint64_t seed, Vector<double> tau, Matrix2<T> P) {
     check_shapes(V, z, P);
     require(tau.shape(0) == V.shape(0), "tau must have one entry per row");
     pm::SimplexWork<T> work;
@@ -87,7 +73,7 @@ std::int64_t project_simplex(const std::string& method, Matrix<const T> V, Vecto
 }
 
 template <class T>
-std::int64_t project_l1_ball(Matrix<const T> V, Vector<const double> z, Matrix<T> P) {
+std::int64_t project_l1_ball(Matrix2<const T> V, Vector<const double> z, Matrix2<T> P) {
     check_shapes(V, z, P);
     const auto n = std::int64_t(V.shape(1));
     pm::SimplexWork<T> work;
@@ -108,8 +94,8 @@ std::int64_t project_l1_ball(Matrix<const T> V, Vector<const double> z, Matrix<T
 
 // upper: (1, 1), (1, n) or (rows, n)
 template <class T>
-std::int64_t project_capped_simplex(Matrix<const T> V, Matrix<const T> upper,
-                                    Vector<const double> z, bool equality, Matrix<T> P) {
+std::int64_t project_capped_simplex(Matrix2<const T> V, Matrix2<const T> upper,
+                                    Vector<const double> z, bool equality, Matrix2<T> P) {
     check_shapes(V, z, P);
     const auto n = std::int64_t(V.shape(1));
     const bool per_row = upper.shape(0) > 1, per_entry = upper.shape(1) > 1;
@@ -132,8 +118,8 @@ std::int64_t project_capped_simplex(Matrix<const T> V, Matrix<const T> upper,
 }
 
 template <class T>
-std::int64_t project_top_k(Matrix<const T> V, int k, Vector<const double> r, double bias,
-                           Matrix<T> P) {
+std::int64_t project_top_k(Matrix2<const T> V, int k, Vector<const double> r, double bias,
+                           Matrix2<T> P) {
     check_shapes(V, r, P);
     const auto n = static_cast<int>(V.shape(1));
     require(k >= 1 && k <= n, "k must lie in 1..n");
@@ -145,9 +131,9 @@ std::int64_t project_top_k(Matrix<const T> V, int k, Vector<const double> r, dou
 
 // max_steps and the violations that are left (out, relative to the largest |v|): greedy only.
 template <class T>
-std::int64_t solve_weston_watkins(const std::string& method, Matrix<const T> V,
+std::int64_t solve_weston_watkins(const std::string& method, Matrix2<const T> V,
                                   Vector<const double> C, double tol, std::int64_t max_steps,
-                                  Vector<double> violation, Matrix<T> P) {
+                                  Vector<double> violation, Matrix2<T> P) {
     check_shapes(V, C, P);
     require(violation.shape(0) == V.shape(0), "violation must have one entry per row");
     require(method == "newton" || method == "walrus" || method == "greedy", "unknown method");

@@ -1,14 +1,12 @@
-// The Python face of streams: a class per type of the weights, batches taken without copies.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/string.h>
+// The Python face of streams: a class per type of the weights, batches of rows in any layout.
 #include <nanobind/stl/tuple.h>
 
 #include <cmath>
 #include <limits>
 #include <tuple>
 
-#include "bindings/common.hpp"
+#include "bindings/losses.hpp"
+#include "bindings/rows.hpp"
 #include "stream/stream.hpp"
 
 namespace nb = nanobind;
@@ -20,9 +18,9 @@ namespace {
 template <class T>
 class StreamEngine {
   public:
-    StreamEngine(const std::string& loss, int top_k, std::int64_t d, double bias,
-                 std::int64_t capacity, int revisits, std::uint64_t seed)
-        : stream_(checked({loss_kind(loss), top_k, d, T(bias), capacity, revisits, seed})) {}
+    StreamEngine(const Loss& loss, std::int64_t d, double bias, std::int64_t capacity, int revisits,
+                 std::uint64_t seed)
+        : stream_(checked({loss.any, d, T(bias), capacity, revisits, seed})) {}
 
     StreamEngine(const StreamEngine&) = delete;
     StreamEngine& operator=(const StreamEngine&) = delete;
@@ -40,30 +38,47 @@ class StreamEngine {
         for (int j = 0; j < n_classes(); ++j) out.data()[j] = stream_.share(j);
     }
 
-    template <class I>
-    void learn_csr(Vector<const T> data, Vector<const I> indices, Vector<const I> indptr,
-                   Vector<const std::int32_t> y, Vector<const double> c, Vector<const double> norms,
-                   Matrix2<T> W, Matrix2<T> U) {
-        learn(csr(data, indices, indptr), y, c, norms, W, U);
+    // One step for each of the rows first, first + 1, ...; everything is checked before the first.
+    void learn(const Rows<T>& rows, std::int64_t first, Vector<const std::int32_t> y,
+               Vector<const double> c, Vector<const double> norms, Matrix2<T> W, Matrix2<T> U) {
+        const auto n = std::int64_t(y.shape(0));
+        check_rows(rows, first, n);
+        check_weights(W.shape(0), W.shape(1), U.shape(0), U.shape(1));
+        require(c.shape(0) == std::size_t(n) && norms.shape(0) == std::size_t(n),
+                "y, c and norms must have one entry per row");
+        for (std::int64_t i = 0; i < n; ++i) {
+            if (!(c.data()[i] > 0)) continue;
+            require(y.data()[i] >= 0 && y.data()[i] < n_classes(), "class code out of range");
+        }
+        const auto matrix = rows.matrix(double(stream_.set.bias));
+        nb::gil_scoped_release release;
+        std::visit(
+            [&](const auto& loss, const auto& X) {
+                stream_.learn(loss, pm::part_of(X, first, n), y.data(), c.data(), norms.data(),
+                              W.data(), U.shape(0) == 0 ? nullptr : U.data(),
+                              std::int64_t(W.shape(1)));
+            },
+            stream_.set.loss, matrix);
     }
-    void learn_dense(Matrix2<const T> X, Vector<const std::int32_t> y, Vector<const double> c,
-                     Vector<const double> norms, Matrix2<T> W, Matrix2<T> U) {
-        learn(dense(X), y, c, norms, W, U);
-    }
-    template <class I>
-    void norms_csr(Vector<const T> data, Vector<const I> indices, Vector<const I> indptr,
-                   Vector<double> out) const {
-        norms(csr(data, indices, indptr), out);
-    }
-    void norms_dense(Matrix2<const T> X, Vector<double> out) const { norms(dense(X), out); }
-    template <class I>
-    void scores_csr(Vector<const T> data, Vector<const I> indices, Vector<const I> indptr,
-                    Matrix2<const T> W, Matrix2<const T> U, Matrix2<T> out) const {
-        scores(csr(data, indices, indptr), W, U, out);
-    }
-    void scores_dense(Matrix2<const T> X, Matrix2<const T> W, Matrix2<const T> U,
-                      Matrix2<T> out) const {
-        scores(dense(X), W, U, out);
+
+    void scores(const Rows<T>& rows, Matrix2<const T> W, Matrix2<const T> U, Matrix2<T> out) const {
+        check_rows(rows, 0, rows.n());
+        check_weights(W.shape(0), W.shape(1), U.shape(0), U.shape(1));
+        require(out.shape(0) == std::size_t(rows.n()) && out.shape(1) == stream_.born.size(),
+                "out has the wrong shape");
+        const auto matrix = rows.matrix(double(stream_.set.bias));
+        nb::gil_scoped_release release;
+        const auto ld = std::int64_t(W.shape(1));
+        std::vector<T> s(ld + pm::kLanes<T>), u(ld + pm::kLanes<T>);
+        const T* averaged = U.shape(0) == 0 ? nullptr : U.data();
+        std::visit(
+            [&](const auto& X) {
+                for (std::int64_t i = 0; i < X.n; ++i) {
+                    stream_.scores(X, i, W.data(), averaged, ld, s, u);
+                    std::copy_n(s.data(), stream_.born.size(), out.data() + i * out.shape(1));
+                }
+            },
+            matrix);
     }
 
     // Counters, then the lengths of the arrays below: stored values, indices, dual entries.
@@ -156,108 +171,37 @@ class StreamEngine {
         return set;
     }
 
-    template <class I>
-    pm::CsrMatrix<T, I> csr(const Vector<const T>& data, const Vector<const I>& indices,
-                            const Vector<const I>& indptr) const {
-        require(indptr.shape(0) >= 1 && indptr.data()[0] >= 0, "indptr is empty or negative");
-        const auto n = static_cast<std::int64_t>(indptr.shape(0)) - 1;
-        for (std::int64_t i = 0; i < n; ++i)
-            require(indptr.data()[i] <= indptr.data()[i + 1], "indptr must not decrease");
-        const auto end = std::size_t(indptr.data()[n]);
-        require(end <= data.shape(0) && end <= indices.shape(0), "indptr points past the data");
-        for (auto e = std::size_t(indptr.data()[0]); e < end; ++e)
-            require(indices.data()[e] >= 0 && std::int64_t(indices.data()[e]) < stream_.set.d,
-                    "a column index points outside the matrix");
-        return {data.data(), indices.data(), indptr.data(), n, stream_.set.d, stream_.set.bias};
-    }
-    pm::DenseMatrix<T> dense(const Matrix2<const T>& X) const {
-        require(std::int64_t(X.shape(1)) == stream_.set.d, "X has the wrong number of features");
-        return {X.data(), std::int64_t(X.shape(0)), stream_.set.d, stream_.set.bias};
+    void check_rows(const Rows<T>& rows, std::int64_t first, std::int64_t n) const {
+        require(rows.d() == stream_.set.d, "X has the wrong number of features");
+        require(rows.canonical, "CSR rows must be sorted and without duplicates");
+        require(first >= 0 && n >= 0 && first <= rows.n() - n, "there are not so many rows");
     }
 
     double norm_of(const pm::KeptRow<T>& row) const {
-        const pm::DenseMatrix<T> X{row.values.data(), 1, std::int64_t(row.values.size()),
-                                   stream_.set.bias};
-        return pm::squared_norm(X, 0);
+        return pm::sum_of_squares(row.values.data(), std::int64_t(row.values.size())) +
+               double(stream_.set.bias) * double(stream_.set.bias);
     }
 
-    void check_weights(std::size_t rows, std::size_t columns) const {
+    void check_weights(std::size_t rows, std::size_t columns, std::size_t u_rows,
+                       std::size_t u_columns) const {
         require(rows == std::size_t(stream_.set.d) + (stream_.set.bias != T(0) ? 1 : 0),
                 "W has the wrong number of rows");
         require(columns >= stream_.born.size() && columns % pm::kLanes<T> == 0,
                 "W has the wrong number of columns");
-    }
-
-    template <class Matrix>
-    void norms(const Matrix& X, const Vector<double>& out) const {
-        require(out.shape(0) == std::size_t(X.n), "out must have one entry per row");
-        for (std::int64_t i = 0; i < X.n; ++i) out.data()[i] = pm::squared_norm(X, i);
-    }
-
-    // Everything is checked before the first step.
-    template <class Matrix>
-    void learn(const Matrix& X, const Vector<const std::int32_t>& y, const Vector<const double>& c,
-               const Vector<const double>& norms, const Matrix2<T>& W, const Matrix2<T>& U) {
-        check_weights(W.shape(0), W.shape(1));
-        require(U.shape(0) == 0 || (U.shape(0) == W.shape(0) && U.shape(1) == W.shape(1)),
-                "U has the wrong shape");
-        require(y.shape(0) == std::size_t(X.n) && c.shape(0) == std::size_t(X.n) &&
-                    norms.shape(0) == std::size_t(X.n),
-                "y, c and norms must have one entry per row");
-        for (std::int64_t i = 0; i < X.n; ++i) {
-            if (!(c.data()[i] > 0)) continue;
-            require(y.data()[i] >= 0 && y.data()[i] < n_classes(), "class code out of range");
-        }
-        nb::gil_scoped_release release;
-        pm::with_loss(stream_.set.loss, [&](auto tag) {
-            stream_.template learn<decltype(tag)>(X, y.data(), c.data(), norms.data(), W.data(),
-                                                  U.shape(0) == 0 ? nullptr : U.data(),
-                                                  std::int64_t(W.shape(1)));
-        });
-    }
-
-    template <class Matrix>
-    void scores(const Matrix& X, const Matrix2<const T>& W, const Matrix2<const T>& U,
-                const Matrix2<T>& out) const {
-        check_weights(W.shape(0), W.shape(1));
-        require(U.shape(0) == 0 || (U.shape(0) == W.shape(0) && U.shape(1) == W.shape(1)),
-                "U has the wrong shape");
-        require(out.shape(0) == std::size_t(X.n) && out.shape(1) == stream_.born.size(),
-                "out has the wrong shape");
-        nb::gil_scoped_release release;
-        const auto ld = std::int64_t(W.shape(1));
-        std::vector<T> s(ld + pm::kLanes<T>), u(ld + pm::kLanes<T>);
-        const T* averaged = U.shape(0) == 0 ? nullptr : U.data();
-        for (std::int64_t i = 0; i < X.n; ++i) {
-            stream_.scores(X, i, W.data(), averaged, ld, s, u);
-            std::copy_n(s.data(), stream_.born.size(), out.data() + i * out.shape(1));
-        }
+        require(u_rows == 0 || (u_rows == rows && u_columns == columns), "U has the wrong shape");
     }
 
     pm::Stream<T> stream_;
 };
-
-template <class T, class I>
-void bind_csr(nb::class_<StreamEngine<T>>& stream) {
-    using S = StreamEngine<T>;
-    stream
-        .def("norms", &S::template norms_csr<I>, "data"_a.noconvert(), "indices"_a.noconvert(),
-             "indptr"_a.noconvert(), "out"_a.noconvert())
-        .def("learn", &S::template learn_csr<I>, "data"_a.noconvert(), "indices"_a.noconvert(),
-             "indptr"_a.noconvert(), "y"_a.noconvert(), "c"_a.noconvert(), "norms"_a.noconvert(),
-             "W"_a.noconvert(), "U"_a.noconvert())
-        .def("scores", &S::template scores_csr<I>, "data"_a.noconvert(), "indices"_a.noconvert(),
-             "indptr"_a.noconvert(), "W"_a.noconvert(), "U"_a.noconvert(), "out"_a.noconvert());
-}
 
 template <class T>
 void bind(nb::module_& m, const char* name) {
     using S = StreamEngine<T>;
     nb::class_<S> stream(m, name);
     stream
-        .def(nb::init<const std::string&, int, std::int64_t, double, std::int64_t, int,
-                      std::uint64_t>(),
-             "loss"_a, "top_k"_a, "d"_a, "bias"_a, "capacity"_a, "revisits"_a, "seed"_a)
+        .def(nb::init<const Loss&, std::int64_t, double, std::int64_t, int, std::uint64_t>(),
+             "loss"_a, nb::kw_only(), "n_features"_a, "intercept_scaling"_a, "capacity"_a,
+             "revisits"_a, "seed"_a)
         .def("add_class", &S::add_class, "model"_a,
              "A class that appears now; or, with model >= 0, one like that class so far.")
         .def_prop_ro("n_classes", &S::n_classes)
@@ -267,15 +211,11 @@ void bind(nb::module_& m, const char* name) {
         .def("counters", &S::counters)
         .def("export_state", &S::export_state)
         .def("import_state", &S::import_state)
-        .def("norms", &S::norms_dense, "X"_a.noconvert(), "out"_a.noconvert(),
-             "||x||^2 of the rows, with the constant feature.")
-        .def("learn", &S::learn_dense, "X"_a.noconvert(), "y"_a.noconvert(), "c"_a.noconvert(),
+        .def("learn", &S::learn, "rows"_a, "first"_a, "y"_a.noconvert(), "c"_a.noconvert(),
              "norms"_a.noconvert(), "W"_a.noconvert(), "U"_a.noconvert(),
              "One step per row, in order; U (for averages) may have no rows.")
-        .def("scores", &S::scores_dense, "X"_a.noconvert(), "W"_a.noconvert(), "U"_a.noconvert(),
+        .def("scores", &S::scores, "rows"_a, "W"_a.noconvert(), "U"_a.noconvert(),
              "out"_a.noconvert(), "Scores of the rows; of the averaged weights if U has rows.");
-    bind_csr<T, std::int32_t>(stream);
-    bind_csr<T, std::int64_t>(stream);
 }
 
 }  // namespace

@@ -13,20 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/random.hpp"
 #include "kernel_machine/row_sums.hpp"
 #include "sweeps/visit.hpp"
 
 namespace pm {
-
-inline std::uint64_t next_random(std::uint64_t& state) {  // splitmix64
-    std::uint64_t z = (state += 0x9e3779b97f4a7c15ULL);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
-}
-
-inline constexpr int kFullEvery = 5;  // of the passes one visits everybody, the others leave out
-inline constexpr double kIdle = 0.1;  // those with less than this part of the mean share
 
 struct WorkingSetLimits {
     int passes;     // at most
@@ -34,8 +25,14 @@ struct WorkingSetLimits {
     double enough;  // or no more than this
 };
 
-inline constexpr std::int64_t kNeighbours = 160;  // examples that are solved together
-inline constexpr WorkingSetLimits kNeighbourLimits{10, 0.1, 0.0};
+// How a set is worked through; the values are the caller's.
+struct WorkingSetPolicy {
+    WorkingSetLimits set;
+    int full_every;                  // of the passes one visits everybody, the others leave out
+    double idle;                     // those with less than this part of the mean share
+    std::int64_t neighbours;         // examples that are solved together,
+    WorkingSetLimits neighbourhood;  // within these limits
+};
 
 // s_c[j] += delta_c g[j] for the classes c of a change, four at a time: g is read less often.
 template <class T>
@@ -75,31 +72,31 @@ struct WorkingSet {
 };
 
 template <class T>
-inline void shuffle(std::vector<T>& order, std::uint64_t& seed) {
+inline void shuffle(std::vector<T>& order, SmallRandom& random) {
     for (std::int64_t i = std::int64_t(order.size()) - 1; i > 0; --i)
-        std::swap(order[i], order[next_random(seed) % std::uint64_t(i + 1)]);
+        std::swap(order[i], order[random.next() % std::uint64_t(i + 1)]);
 }
 
 // Passes of visits over a set, after the first one only to the classes in the dual rows. found[i]:
 // the share of the gap that the first pass found.
 template <class Loss, class T>
-VisitTotals visit_set(Examples<double>& ex, DualRows<double>& dual, const WorkingSet<T>& set,
-                      WorkingSetLimits limits, VisitScratch<double>& w, double* found,
-                      std::vector<std::int32_t>& order, std::uint64_t& seed) {
+VisitTotals visit_set(const Loss& loss, Examples<double>& ex, DualRows<double>& dual,
+                      const WorkingSet<T>& set, WorkingSetLimits limits, VisitScratch<double>& w,
+                      double* found, std::vector<std::int32_t>& order, SmallRandom& random) {
     const int padded = round_up_lanes<double>(ex.n_classes);
     const std::int64_t m = set.m;
     order.resize(m);
     std::iota(order.begin(), order.end(), 0);
     VisitTotals all;
     for (int pass = 0; pass < limits.passes; ++pass) {
-        shuffle(order, seed);
+        shuffle(order, random);
         VisitTotals totals;
         for (const std::int64_t i : order) {
             const std::int64_t example = set.examples[i];
             bool moved;
             if (pass == 0) {
                 for (int l = 0; l < ex.n_classes; ++l) w.s[l] = double(set.S[l * m + i]);
-                moved = visit_all_classes<Loss>(w, padded, ex, dual, example, 1.0, totals);
+                moved = visit_all_classes(loss, w, padded, ex, dual, example, 1.0, totals);
                 found[i] = ex.gap[example];
             } else {
                 const int listed = dual.count(example);
@@ -107,7 +104,7 @@ VisitTotals visit_set(Examples<double>& ex, DualRows<double>& dual, const Workin
                 const auto* row = dual.row(example);
                 for (int e = 0; e < listed; ++e) w.s[e] = double(set.S[row[e].cls * m + i]);
                 w.s[listed] = double(set.S[ex.y[example] * m + i]);
-                moved = visit_listed_classes<Loss>(w, ex, dual, example, 1.0, totals);
+                moved = visit_listed_classes(loss, w, ex, dual, example, 1.0, totals);
             }
             if (!moved) continue;
             add_along_set(w.classes.data(), w.change.data(), w.touched, set.G + i * set.ldg, m,
@@ -199,11 +196,12 @@ void neighbours_last(std::vector<std::int32_t>& waiting, std::int64_t size,
 // other are the ones that undo each other's updates, and the Gram matrix of a few of them stays in
 // a cache. S is brought up to date and change added to.
 template <class Loss, class T>
-VisitTotals solve_working_set(Examples<double>& ex, DualRows<double>& dual,
-                              const WorkingSet<T>& set, WorkingSetLimits limits,
-                              std::uint64_t seed) {
+VisitTotals solve_working_set(const Loss& loss, Examples<double>& ex, DualRows<double>& dual,
+                              const WorkingSet<T>& set, const WorkingSetPolicy& policy,
+                              SmallRandom random) {
+    const WorkingSetLimits& limits = policy.set;
     VisitScratch<double> w(round_up_lanes<double>(ex.n_classes));
-    const std::int64_t most = std::min(set.m, kNeighbours);
+    const std::int64_t most = std::min(set.m, policy.neighbours);
     Neighbourhood<T> few(ex.n_classes, most);
     std::vector<double> found(set.m);
     std::vector<T> inverse(set.m), work(set.m);
@@ -215,18 +213,18 @@ VisitTotals solve_working_set(Examples<double>& ex, DualRows<double>& dual,
     VisitTotals all;
     double floor = 0;
     for (int pass = 0; pass < limits.passes; ++pass) {
-        const bool full = pass % kFullEvery == 0;
+        const bool full = pass % policy.full_every == 0;
         for (std::int64_t i = 0; i < set.m; ++i)
             if (full || found[i] >= floor) waiting.push_back(std::int32_t(i));
-        shuffle(waiting, seed);
+        shuffle(waiting, random);
         VisitTotals totals;
         while (!waiting.empty()) {
             const std::int64_t size = std::min(most, std::int64_t(waiting.size()));
             neighbours_last(waiting, size, set, inverse, work);
             const std::int32_t* positions = waiting.data() + waiting.size() - size;
             const WorkingSet<T>& part = few.gather(set, positions, size);
-            totals += visit_set<Loss>(ex, dual, part, kNeighbourLimits, w, few.found.data(),
-                                      few.order, seed);
+            totals += visit_set(loss, ex, dual, part, policy.neighbourhood, w, few.found.data(),
+                                few.order, random);
             few.scatter(set, positions);
             for (std::int64_t i = 0; i < size; ++i) found[positions[i]] = few.found[i];
             waiting.resize(waiting.size() - size);
@@ -234,41 +232,40 @@ VisitTotals solve_working_set(Examples<double>& ex, DualRows<double>& dual,
         all.dual += totals.dual;
         all.moved += totals.moved;
         if (pass == 0) all.gap = totals.gap;
-        if (full) floor = kIdle * totals.gap / double(set.m);
+        if (full) floor = policy.idle * totals.gap / double(set.m);
         if (totals.moved == 0 || totals.gap <= std::max(limits.stop * all.gap, limits.enough))
             break;
     }
     return all;
 }
 
-// loss[r] = c_i loss_i and gap[r] = c_i loss_i - p_i.h_i for the examples rows[r], whose scores
+// value[r] = c_i loss_i and gap[r], its share of the gap, for the examples rows[r], whose scores
 // are the rows of F; returns sum_i a_i.F_i, their share of ||W||^2.
 template <class Loss>
-double evaluate_scores(const double* F, const std::int64_t* rows, std::int64_t count,
-                       const Examples<double>& ex, const DualRows<double>& dual, double* loss,
-                       double* gap) {
+double evaluate_scores(const Loss& loss, const double* F, const std::int64_t* rows,
+                       std::int64_t count, const Examples<double>& ex, const DualRows<double>& dual,
+                       double* value, double* gap) {
     const int padded = round_up_lanes<double>(ex.n_classes);
     std::vector<double> s(padded);
     Block<double> work(padded);
     double norm = 0;
     for (std::int64_t r = 0; r < count; ++r) {
         const std::int64_t i = rows[r];
-        loss[r] = gap[r] = 0;
+        value[r] = gap[r] = 0;
         if (ex.c[i] == 0) continue;
         std::copy_n(F + r * ex.n_classes, ex.n_classes, s.data());
         const double s_true = s[ex.y[i]];
-        margins_from_scores<Loss>(s.data(), ex.n_classes, padded, ex.y[i]);
-        loss[r] = ex.c[i] * Loss::value(s.data(), padded, ex.top_k, work);
+        margins_from_scores(loss, s.data(), ex.n_classes, padded, ex.y[i]);
+        value[r] = ex.c[i] * loss.value(s.data(), padded, work);
         if (ex.squared_norm[i] == 0) continue;
-        double p_dot_h = 0;
         const auto* row = dual.row(i);
         for (int e = 0; e < dual.count(i); ++e) {
             const double p = row[e].p, score = F[r * ex.n_classes + row[e].cls];
-            p_dot_h += p * s[row[e].cls];
             const bool own = row[e].cls == ex.y[i];  // one-vs-rest only
             norm += Loss::coupled ? p * (s_true - score) : (own ? p * score : -p * score);
         }
-        gap[r] = std::max(0.0, loss[r] - p_dot_h);
+        gap[r] = gap_share(loss, value[r], s.data(), ex.c[i], row, dual.count(i),
+                           [row](int e) { return row[e].cls; });
     }
     return norm;
 }

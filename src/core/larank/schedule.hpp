@@ -5,32 +5,10 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
+
+#include "base/random.hpp"
 
 namespace pm {
-
-// splitmix64: one word of state, the same numbers on every platform.
-class SmallRandom {
-  public:
-    explicit SmallRandom(std::uint64_t seed) : state_(seed) {}
-
-    std::uint64_t next() {
-        std::uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
-        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-        return z ^ (z >> 31);
-    }
-    double uniform() { return double(next() >> 11) * 0x1p-53; }
-    // 0..n-1; the bias of the multiplication is below n / 2^32
-    std::int64_t below(std::int64_t n) {
-        return std::int64_t((next() >> 32) * std::uint64_t(n) >> 32);
-    }
-    std::uint64_t state() const { return state_; }
-    void set_state(std::uint64_t state) { state_ = state; }
-
-  private:
-    std::uint64_t state_;
-};
 
 enum Operation { kProcessNew, kProcessOld, kOptimize, kOperations };
 

@@ -1,6 +1,6 @@
 // What a selectable method of the restricted problem sees and returns.
 //
-// The losses have a default built into their visit (losses.hpp). Every other method is a function
+// The losses have a default of their own (losses/). Every other method is a function
 // of this signature and a line in methods.hpp; an indirect call per visit is all it costs.
 #pragma once
 
@@ -19,7 +19,7 @@ struct Restricted {
     const T* p;  // the block as it stands, in the same places
     int padded;
     double c;
-    int k;
+    double cap;  // the loss's bound on a single p
     double tol;  // negative: the method's own
     T guess;     // threshold of the last visit
 

@@ -1,11 +1,13 @@
 // The methods a solver may choose from, per loss: the one place that lists them.
 //
-// The first of a loss is its default. nullptr: what the loss's own visit does (losses.hpp).
+// The first of a loss is its default. nullptr: the loss's own (losses/).
 #pragma once
 
+#include <cmath>
 #include <string>
+#include <string_view>
 
-#include "losses/losses.hpp"
+#include "losses/table.hpp"
 #include "restricted/active_set.hpp"
 #include "restricted/fixed_point.hpp"
 #include "restricted/frank_wolfe.hpp"
@@ -53,19 +55,19 @@ T solve_greedy(const Restricted<T>& r, Block<T>& block, MethodWork<T>& work) {
 // bound, a knapsack problem (Lapin 2015, section 4.3; Kiwiel 2008).
 template <class T>
 T solve_variable_fixing(const Restricted<T>& r, Block<T>& block, MethodWork<T>& work) {
-    const double u = r.c / r.k;
     list_all(r, block, work);
-    double t = walrus_threshold(work.v.data(), block.count, u, work.values);
-    if (t > r.c && block.count > r.k) {
+    double t = walrus_threshold(work.v.data(), block.count, r.cap, work.values);
+    if (t > r.c && block.count > std::lround(r.c / r.cap)) {
         work.knapsack.resize(block.count);
         for (int e = 0; e < block.count; ++e) {
             work.knapsack.v[e] = double(work.v[e]);
-            work.knapsack.u[e] = u;
+            work.knapsack.u[e] = r.cap;
         }
         t = knapsack_threshold(work.knapsack.v.data(), work.knapsack.u.data(), block.count, 0.0,
                                r.c, work.knapsack);
     }
-    for (int e = 0; e < block.count; ++e) work.q[e] = T(std::clamp(double(work.v[e]) - t, 0.0, u));
+    for (int e = 0; e < block.count; ++e)
+        work.q[e] = T(std::clamp(double(work.v[e]) - t, 0.0, r.cap));
     keep_positive(block, work);
     block.scale_to(r.c);
     return T(t);
@@ -73,38 +75,38 @@ T solve_variable_fixing(const Restricted<T>& r, Block<T>& block, MethodWork<T>& 
 
 template <class T>
 struct MethodEntry {
-    LossKind loss;
+    const char* loss;
     const char* name;
     Method<T> solve;
 };
 
 template <class T>
 inline constexpr MethodEntry<T> kMethods[] = {
-    {LossKind::crammer_singer, "newton", nullptr},
-    {LossKind::crammer_singer, "sort", solve_on_simplex<Exact<SimplexSort>, T>},
-    {LossKind::crammer_singer, "pivot", solve_on_simplex<Exact<SimplexPivot>, T>},
-    {LossKind::crammer_singer, "condat", solve_on_simplex<Exact<SimplexCondat>, T>},
-    {LossKind::crammer_singer, "bisection", solve_on_simplex<Bisection, T>},
-    {LossKind::crammer_singer, "fixed_point", solve_on_simplex<FixedPoint, T>},
-    {LossKind::crammer_singer, "active_set", solve_on_simplex<ActiveSet, T>},
-    {LossKind::crammer_singer, "two_variables", solve_on_simplex<TwoVariables, T>},
-    {LossKind::crammer_singer, "smo", solve_on_simplex<Smo, T>},
-    {LossKind::crammer_singer, "frank_wolfe", solve_on_simplex<FrankWolfe, T>},
-    {LossKind::weston_watkins, "newton", nullptr},
-    {LossKind::weston_watkins, "walrus", solve_walrus<T>},
-    {LossKind::weston_watkins, "greedy", solve_greedy<T>},
-    {LossKind::weston_watkins, "active_set", solve_violating<T>},
-    {LossKind::top_k_alpha, "sort", nullptr},
-    {LossKind::top_k_beta, "newton", nullptr},
-    {LossKind::top_k_beta, "variable_fixing", solve_variable_fixing<T>},
-    {LossKind::one_vs_rest, "clip", nullptr},
+    {CrammerSinger::name, "newton", nullptr},
+    {CrammerSinger::name, "sort", solve_on_simplex<Exact<SimplexSort>, T>},
+    {CrammerSinger::name, "pivot", solve_on_simplex<Exact<SimplexPivot>, T>},
+    {CrammerSinger::name, "condat", solve_on_simplex<Exact<SimplexCondat>, T>},
+    {CrammerSinger::name, "bisection", solve_on_simplex<Bisection, T>},
+    {CrammerSinger::name, "fixed_point", solve_on_simplex<FixedPoint, T>},
+    {CrammerSinger::name, "active_set", solve_on_simplex<ActiveSet, T>},
+    {CrammerSinger::name, "two_variables", solve_on_simplex<TwoVariables, T>},
+    {CrammerSinger::name, "smo", solve_on_simplex<Smo, T>},
+    {CrammerSinger::name, "frank_wolfe", solve_on_simplex<FrankWolfe, T>},
+    {WestonWatkins::name, "newton", nullptr},
+    {WestonWatkins::name, "walrus", solve_walrus<T>},
+    {WestonWatkins::name, "greedy", solve_greedy<T>},
+    {WestonWatkins::name, "active_set", solve_violating<T>},
+    {TopKAlpha::name, "sort", nullptr},
+    {TopKBeta::name, "newton", nullptr},
+    {TopKBeta::name, "variable_fixing", solve_variable_fixing<T>},
+    {OneVsRest::name, "clip", nullptr},
 };
 
 // False: there is no such method for this loss.
 template <class T>
-bool find_method(LossKind loss, const std::string& name, Method<T>& found) {
+bool find_method(const AnyLoss& loss, const std::string& name, Method<T>& found) {
     for (const auto& entry : kMethods<T>) {
-        if (entry.loss != loss || name != entry.name) continue;
+        if (std::string_view(entry.loss) != name_of(loss) || name != entry.name) continue;
         found = entry.solve;
         return true;
     }

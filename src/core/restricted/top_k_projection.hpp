@@ -9,7 +9,7 @@
 #include <functional>
 #include <vector>
 
-#include "losses/losses.hpp"
+#include "restricted/block.hpp"
 #include "restricted/knapsack.hpp"
 #include "restricted/top_k_simplex.hpp"
 

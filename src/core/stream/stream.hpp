@@ -13,29 +13,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "losses/losses.hpp"
+#include "base/random.hpp"
+#include "losses/table.hpp"
 #include "rows/rows.hpp"
 #include "sweeps/sweep_rows.hpp"
 #include "sweeps/visit.hpp"
 
 namespace pm {
-
-// The n-th number of a random sequence (splitmix64).
-PM_INLINE std::uint64_t random_at(std::uint64_t seed, std::uint64_t n) {
-    std::uint64_t z = seed + (n + 1) * 0x9E3779B97F4A7C15ull;
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
-    return z ^ (z >> 31);
-}
-
-// ||x||^2 with the constant feature, summed in the order of the row whatever the batch.
-template <class Matrix>
-double squared_norm(const Matrix& X, std::int64_t i) {
-    const auto x = X.row(i);
-    double sum = double(X.bias) * double(X.bias);
-    for (std::int64_t e = 0; e < x.count; ++e) sum += double(x.value(e)) * double(x.value(e));
-    return sum;
-}
 
 // An example that is kept; a dense row has no indices.
 template <class T>
@@ -47,8 +31,7 @@ struct KeptRow {
 
 template <class T>
 struct StreamSettings {
-    LossKind loss;
-    int top_k;
+    AnyLoss loss;
     std::int64_t d;
     T bias;
     std::int64_t capacity;
@@ -85,18 +68,13 @@ class Stream {
 
     // One step per row. Examples of weight zero count as absent. U may be null.
     template <class Loss, class Matrix>
-    void learn(const Matrix& X, const std::int32_t* labels, const double* weights,
-               const double* norms, T* W, T* U, std::int64_t ld) {
+    void learn(const Loss& any_k, const Matrix& X, const std::int32_t* labels,
+               const double* weights, const double* norms, T* W, T* U, std::int64_t ld) {
         const int n_classes = static_cast<int>(born.size());
         const bool any_wrong = n_classes > 1 || !Loss::coupled;
         const std::int64_t fresh = set.capacity;
-        Examples<T> ex{y.data(),
-                       c.data(),
-                       norm.data(),
-                       threshold.data(),
-                       gap.data(),
-                       n_classes,
-                       std::min(set.top_k, n_classes - 1)};
+        const Loss loss = limited_to(any_k, std::max(1, n_classes - 1));
+        Examples<T> ex{y.data(), c.data(), norm.data(), threshold.data(), gap.data(), n_classes};
         VisitScratch<T> w(static_cast<int>(ld));
         for (std::int64_t i = 0; i < X.n; ++i) {
             if (!(weights[i] > 0)) continue;
@@ -106,9 +84,9 @@ class Stream {
             norm[fresh] = norms[i];
             threshold[fresh] = T(0);
             dual.resize(fresh, 0);
-            if (any_wrong && norm[fresh] > 0 && visit<Loss>(X, i, fresh, ex, w, W, U, ld))
+            if (any_wrong && norm[fresh] > 0 && visit(loss, X, i, fresh, ex, w, W, U, ld))
                 if (set.capacity > 0) keep(X, i);
-            for (int r = 0; r < set.revisits && filled > 0; ++r) revisit<Loss>(ex, w, W, U, ld);
+            for (int r = 0; r < set.revisits && filled > 0; ++r) revisit(loss, ex, w, W, U, ld);
             ++seen;
         }
     }
@@ -142,11 +120,11 @@ class Stream {
 
   private:
     template <class Loss, class Matrix>
-    bool visit(const Matrix& X, std::int64_t i, std::int64_t place, Examples<T>& ex,
-               VisitScratch<T>& w, T* W, T* U, std::int64_t ld) {
+    bool visit(const Loss& loss, const Matrix& X, std::int64_t i, std::int64_t place,
+               Examples<T>& ex, VisitScratch<T>& w, T* W, T* U, std::int64_t ld) {
         VisitTotals totals;
         row_scores(X, i, W, ld, w.s.data());
-        if (!visit_all_classes<Loss>(w, static_cast<int>(ld), ex, dual, place, 1.0, totals))
+        if (!visit_all_classes(loss, w, static_cast<int>(ld), ex, dual, place, 1.0, totals))
             return false;
         apply_change(X, i, w, W, ld);
         if (U != nullptr) {
@@ -157,18 +135,19 @@ class Stream {
     }
 
     template <class Loss>
-    void revisit(Examples<T>& ex, VisitScratch<T>& w, T* W, T* U, std::int64_t ld) {
+    void revisit(const Loss& loss, Examples<T>& ex, VisitScratch<T>& w, T* W, T* U,
+                 std::int64_t ld) {
         const auto i = std::int64_t(random_at(set.seed, drawn++) % std::uint64_t(filled));
         const auto& row = kept[i];
         const auto count = static_cast<std::int64_t>(row.values.size());
         if (row.dense()) {
             const DenseMatrix<T> X{row.values.data(), 1, set.d, set.bias};
-            visit<Loss>(X, 0, i, ex, w, W, U, ld);
+            visit(loss, X, 0, i, ex, w, W, U, ld);
         } else {
             const std::int32_t bounds[2] = {0, static_cast<std::int32_t>(count)};
             const CsrMatrix<T, std::int32_t> X{
                 row.values.data(), row.indices.data(), bounds, 1, set.d, set.bias};
-            visit<Loss>(X, 0, i, ex, w, W, U, ld);
+            visit(loss, X, 0, i, ex, w, W, U, ld);
         }
         if (dual.count(i) == 0) drop(i);
     }

@@ -11,14 +11,9 @@
 #include <vector>
 
 #include "base/simd.hpp"
+#include "losses/dual_entry.hpp"
 
 namespace pm {
-
-template <class T>
-struct DualEntry {
-    std::int32_t cls;
-    T p;
-};
 
 template <class T>
 class DualRows {

@@ -1,5 +1,5 @@
-// What a certificate is made of: losses and gap shares of all examples at W, the dual sum, and
-// V = sum_i x_i a_i^T rebuilt from the dual. Everything accumulates in double.
+// What a certificate is made of: losses and gap shares of all examples at W, the blocks' part of
+// the dual, and V = sum_i x_i a_i^T rebuilt from the dual. Everything accumulates in double.
 #pragma once
 
 #include <cstdint>
@@ -11,39 +11,38 @@
 
 namespace pm {
 
-// loss[i] = c_i loss_i, gap[i] = c_i loss_i - p_i.h_i (zero for rows without features).
+// value[i] = c_i loss_i, gap[i] its share of the gap (zero for rows without features).
 template <class Loss, class Matrix, class T>
-void evaluate_examples(const Matrix& X, const T* W, std::int64_t ld, const Examples<T>& ex,
-                       const DualRows<T>& dual, int threads, double* loss, double* gap) {
+void evaluate_examples(const Loss& loss, const Matrix& X, const T* W, std::int64_t ld,
+                       const Examples<T>& ex, const DualRows<T>& dual, int threads, double* value,
+                       double* gap) {
     Team(threads).ranges(X.n, 1, [&](int, std::int64_t begin, std::int64_t end) {
         std::vector<double> s(ld);
         const int padded = static_cast<int>(ld);
         Block<double> work(padded);
         for (std::int64_t i = begin; i < end; ++i) {
-            loss[i] = gap[i] = 0;
+            value[i] = gap[i] = 0;
             if (ex.c[i] == 0) continue;
             if constexpr (sizeof(T) == sizeof(double))
                 row_scores(X, i, W, ld, s.data());
             else
                 row_scores_precise(X, i, W, ld, s.data());
-            margins_from_scores<Loss>(s.data(), ex.n_classes, padded, ex.y[i]);
-            loss[i] = ex.c[i] * Loss::value(s.data(), padded, ex.top_k, work);
+            margins_from_scores(loss, s.data(), ex.n_classes, padded, ex.y[i]);
+            value[i] = ex.c[i] * loss.value(s.data(), padded, work);
             if (ex.squared_norm[i] == 0) continue;
-            double p_dot_h = 0;
             const auto* row = dual.row(i);
-            for (int e = 0; e < dual.count(i); ++e) p_dot_h += double(row[e].p) * s[row[e].cls];
-            gap[i] = std::max(0.0, loss[i] - p_dot_h);
+            gap[i] = gap_share(loss, value[i], s.data(), ex.c[i], row, dual.count(i),
+                               [row](int e) { return row[e].cls; });
         }
     });
 }
 
-template <class T>
-double dual_sum(const DualRows<T>& dual) {
+// The dual value without -1/2 ||V||^2.
+template <class Loss, class T>
+double dual_sum(const Loss& loss, const Examples<T>& ex, const DualRows<T>& dual) {
     double total = 0;
-    for (std::int64_t i = 0; i < dual.size(); ++i) {
-        const auto* row = dual.row(i);
-        for (int e = 0; e < dual.count(i); ++e) total += double(row[e].p);
-    }
+    for (std::int64_t i = 0; i < dual.size(); ++i)
+        total += dual_share(loss, ex.y[i], ex.c[i], dual.row(i), dual.count(i));
     return total;
 }
 

@@ -109,9 +109,9 @@ void correct_rest(BlockScratch<T>& w, std::int64_t begin, std::int64_t end, std:
 }
 
 template <class Loss, class T>
-VisitTotals sweep_blocked(const DenseMatrix<T>& X, Examples<T> ex, DualRows<T>& dual, T* W,
-                          std::int64_t ld, const std::int64_t* order, std::int64_t count,
-                          double scale, int threads) {
+VisitTotals sweep_blocked(const Loss& loss, const DenseMatrix<T>& X, Examples<T> ex,
+                          DualRows<T>& dual, T* W, std::int64_t ld, const std::int64_t* order,
+                          std::int64_t count, double scale, int threads) {
     Team team(threads);
     VisitScratch<T> visit(static_cast<int>(ld));
     BlockScratch<T> w(kBlock, ld, team.size());
@@ -128,8 +128,8 @@ VisitTotals sweep_blocked(const DenseMatrix<T>& X, Examples<T> ex, DualRows<T>& 
                 correct_scores(w, begin, i, ld);
                 std::copy_n(w.S.data() + i * ld, ld, visit.s.data());
                 w.touched[i].clear();
-                if (!visit_all_classes<Loss>(visit, static_cast<int>(ld), ex, dual, example, scale,
-                                             totals))
+                if (!visit_all_classes(loss, visit, static_cast<int>(ld), ex, dual, example, scale,
+                                       totals))
                     continue;
                 moved.push_back(i);
                 w.touched[i].assign(visit.classes.begin(), visit.classes.begin() + visit.touched);

@@ -38,8 +38,8 @@ PM_INLINE void prefetch_visits(const Matrix& X, const Examples<T>& ex, const Dua
 
 // Visits order[0..count) with all classes.
 template <class Loss, class Matrix, class T>
-VisitTotals sweep_all_classes(const Matrix& X, Examples<T> ex, DualRows<T>& dual, T* W,
-                              std::int64_t ld, const std::int64_t* order, std::int64_t count,
+VisitTotals sweep_all_classes(const Loss& loss, const Matrix& X, Examples<T> ex, DualRows<T>& dual,
+                              T* W, std::int64_t ld, const std::int64_t* order, std::int64_t count,
                               double scale) {
     VisitScratch<T> w(static_cast<int>(ld));
     VisitTotals totals;
@@ -48,7 +48,7 @@ VisitTotals sweep_all_classes(const Matrix& X, Examples<T> ex, DualRows<T>& dual
         prefetch_visits(X, ex, dual, order, at, count);
         row_scores(X, i, W, ld, w.s.data());
         if (at + 1 < count) prefetch_first_weights(X.row(order[at + 1]), W, ld);
-        if (visit_all_classes<Loss>(w, static_cast<int>(ld), ex, dual, i, scale, totals))
+        if (visit_all_classes(loss, w, static_cast<int>(ld), ex, dual, i, scale, totals))
             apply_change(X, i, w, W, ld);
     }
     return totals;
@@ -56,9 +56,9 @@ VisitTotals sweep_all_classes(const Matrix& X, Examples<T> ex, DualRows<T>& dual
 
 // Visits order[0..count), each with the classes of its dual row only.
 template <class Loss, class Matrix, class T>
-VisitTotals sweep_listed_classes(const Matrix& X, Examples<T> ex, DualRows<T>& dual, T* W,
-                                 std::int64_t ld, const std::int64_t* order, std::int64_t count,
-                                 double scale) {
+VisitTotals sweep_listed_classes(const Loss& loss, const Matrix& X, Examples<T> ex,
+                                 DualRows<T>& dual, T* W, std::int64_t ld,
+                                 const std::int64_t* order, std::int64_t count, double scale) {
     VisitScratch<T> w(static_cast<int>(ld));
     std::vector<std::int32_t> classes(ld + 1);
     VisitTotals totals;
@@ -72,7 +72,7 @@ VisitTotals sweep_listed_classes(const Matrix& X, Examples<T> ex, DualRows<T>& d
         int m = listed;
         if constexpr (Loss::coupled) classes[m++] = ex.y[i];
         row_scores_of(X, i, W, ld, classes.data(), m, w.s.data());
-        if (visit_listed_classes<Loss>(w, ex, dual, i, scale, totals))
+        if (visit_listed_classes(loss, w, ex, dual, i, scale, totals))
             row_add_of(X, i, w.classes.data(), w.change.data(), w.touched, W, ld);
     }
     return totals;

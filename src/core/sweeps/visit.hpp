@@ -2,19 +2,18 @@
 //
 // With margins h, block p, sigma = sum p and curvature A the restricted problem's data are
 // b_j = h_j / A + p_j + sigma (coupled losses) or b_m = h_m / A + p_m (one-vs-rest).
-// The visit also yields the example's share of the duality gap before the update,
-//     gap_i = c loss(h) - p.h  >= 0 ,
-// zero exactly when the block is optimal.
+// The visit also yields the example's share of the duality gap before the update, zero exactly when
+// the block is optimal.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 #include <vector>
 
-#include "losses/losses.hpp"
-#include "losses/violation.hpp"
+#include "losses/loss.hpp"
 #include "restricted/method.hpp"
 #include "sweeps/dual_rows.hpp"
+#include "sweeps/share.hpp"
 
 namespace pm {
 
@@ -46,7 +45,6 @@ struct Examples {
     T* threshold;                // root of the restricted problem at the last visit
     double* gap;                 // share of the duality gap at the last visit
     int n_classes;
-    int top_k;
     Method<T> method = nullptr;   // nullptr: the loss's own
     double method_tol = -1;       // negative: the method's own
     double* violation = nullptr;  // of the optimality conditions at the last visit, if wanted
@@ -63,7 +61,7 @@ struct Examples {
 struct VisitTotals {
     double gap = 0;   // sum of gap_i
     double loss = 0;  // sum of c_i loss_i (an upper bound for top-k)
-    double dual = 0;  // change of sum p
+    double dual = 0;  // change of the blocks' part of the dual
     std::int64_t moved = 0;
     std::int64_t entries = 0;  // length of the dual rows visited
 
@@ -85,11 +83,15 @@ PM_INLINE bool is_motion(T change, T size) {
 
 // s -> h in place; classes from `n_classes` on are padding.
 template <class Loss, class T>
-PM_INLINE void margins_from_scores(T* s, int n_classes, int padded, int y) {
+PM_INLINE void margins_from_scores(const Loss& loss, T* s, int n_classes, int padded, int y) {
     using V = Vec<T>;
     const T s_true = s[y];
-    const V base = V::set1(Loss::coupled ? T(1) - s_true : T(1));
-    for (int j = 0; j < padded; j += kLanes<T>) (V::load(s + j) + base).store(s + j);
+    if constexpr (Loss::unit_margins) {
+        const V base = V::set1(Loss::coupled ? T(1) - s_true : T(1));
+        for (int j = 0; j < padded; j += kLanes<T>) (V::load(s + j) + base).store(s + j);
+    } else {
+        for (int j = 0; j < n_classes; ++j) s[j] += T(loss.margin(y, j)) - s_true;
+    }
     s[y] = Loss::coupled ? -kInfinity<T> : T(1) - s_true;
     for (int j = n_classes; j < padded; ++j) s[j] = -kInfinity<T>;
 }
@@ -97,58 +99,57 @@ PM_INLINE void margins_from_scores(T* s, int n_classes, int padded, int y) {
 // The restricted problem by another method than the loss's own; out of the way of the fast path.
 template <class T, class At>
 PM_NOINLINE void solve_by_method(VisitScratch<T>& w, int padded, Examples<T>& ex, std::int64_t i,
-                                 const DualEntry<T>* old, int count, At at) {
+                                 double cap, const DualEntry<T>* old, int count, At at) {
     for (int e = 0; e < count; ++e) w.start[at(e)] = old[e].p;
     ex.threshold[i] = ex.method(
-        {w.b.data(), w.start.data(), padded, ex.c[i], ex.top_k, ex.method_tol, ex.threshold[i]},
-        w.block, w.method);
+        {w.b.data(), w.start.data(), padded, ex.c[i], cap, ex.method_tol, ex.threshold[i]}, w.block,
+        w.method);
     for (int e = 0; e < count; ++e) w.start[at(e)] = T(0);
 }
 
 // Gap and restricted problem of a block whose margins are in w.s and whose old values
 // old[0..count) sit at positions at(e). The answer is left in w.block.
 template <class Loss, class T, class At>
-PM_INLINE void solve_block(VisitScratch<T>& w, int padded, Examples<T>& ex, std::int64_t i,
-                           double A, const DualEntry<T>* old, int count, At at,
+PM_INLINE void solve_block(const Loss& loss, VisitScratch<T>& w, int padded, Examples<T>& ex,
+                           std::int64_t i, double A, const DualEntry<T>* old, int count, At at,
                            VisitTotals& totals) {
     using V = Vec<T>;
     const double c = ex.c[i];
-    double sigma = 0, p_dot_h = 0;
-    for (int e = 0; e < count; ++e) {
-        sigma += double(old[e].p);
-        p_dot_h += double(old[e].p) * double(w.s[at(e)]);
-    }
+    double sigma = 0;
+    for (int e = 0; e < count; ++e) sigma += double(old[e].p);
     const double hint = A * (double(ex.threshold[i]) - sigma);
-    const double loss = c * Loss::estimate(w.s.data(), padded, ex.top_k, hint);
-    const double gap = std::max(0.0, loss - p_dot_h);
+    const double value = c * loss.estimate(w.s.data(), padded, hint);
+    const double gap = gap_share(loss, value, w.s.data(), c, old, count, at);
     ex.gap[i] = gap;
     totals.gap += gap;
     totals.entries += count;
-    totals.loss += loss;
-    if (ex.violation != nullptr)
-        ex.violation[i] = violation<Loss>(w.s.data(), padded, c, sigma, old, count, at);
+    totals.loss += value;
+    if constexpr (Loss::has_violation)
+        if (ex.violation != nullptr)
+            ex.violation[i] = loss.violation(w.s.data(), padded, c, old, count, at);
     const V inverse = V::set1(T(1.0 / A)), shift = V::set1(Loss::coupled ? T(sigma) : T(0));
     for (int j = 0; j < padded; j += kLanes<T>)
         V::fma(V::load(w.s.data() + j), inverse, shift).store(w.b.data() + j);
     for (int e = 0; e < count; ++e) w.b[at(e)] += old[e].p;
     if (ex.method == nullptr)
-        ex.threshold[i] = Loss::solve(w.b.data(), padded, c, ex.top_k, ex.threshold[i], w.block);
+        ex.threshold[i] = loss.solve(w.b.data(), padded, c, A, ex.threshold[i], w.block);
     else
-        solve_by_method(w, padded, ex, i, old, count, at);
+        solve_by_method(w, padded, ex, i, loss.cap(c), old, count, at);
 }
 
 // Full visit: w.s holds the scores of all classes. True when the row moved: then w.classes and
 // w.change list the change of a_i.
 template <class Loss, class T>
-bool visit_all_classes(VisitScratch<T>& w, int padded, Examples<T>& ex, DualRows<T>& dual,
-                       std::int64_t i, double scale, VisitTotals& totals) {
+bool visit_all_classes(const Loss& loss, VisitScratch<T>& w, int padded, Examples<T>& ex,
+                       DualRows<T>& dual, std::int64_t i, double scale, VisitTotals& totals) {
     const int y = ex.y[i];
-    margins_from_scores<Loss>(w.s.data(), ex.n_classes, padded, y);
+    margins_from_scores(loss, w.s.data(), ex.n_classes, padded, y);
     const DualEntry<T>* old = dual.row(i);
     const int count = dual.count(i);
+    const DualChange<Loss> dual_change(loss, y, ex.c[i], old, count);
     w.touched = 0;
-    solve_block<Loss>(
-        w, padded, ex, i, ex.squared_norm[i] * scale, old, count,
+    solve_block(
+        loss, w, padded, ex, i, ex.squared_norm[i] * scale, old, count,
         [old](int e) { return old[e].cls; }, totals);
 
     int touched = 0;
@@ -186,7 +187,7 @@ bool visit_all_classes(VisitScratch<T>& w, int padded, Examples<T>& ex, DualRows
             if (w.classes[e] == y) w.change[e] = -w.change[e];
     }
     w.touched = touched;
-    totals.dual += sum;
+    totals.dual += dual_change.to(row, fresh.count, sum);
     ++totals.moved;
     return true;
 }
@@ -194,22 +195,23 @@ bool visit_all_classes(VisitScratch<T>& w, int padded, Examples<T>& ex, DualRows
 // Short visit: only the classes in the example's dual row; w.s holds their scores in row order, the
 // true class last. Entries that fall to zero stay listed until the next full visit.
 template <class Loss, class T>
-bool visit_listed_classes(VisitScratch<T>& w, Examples<T>& ex, DualRows<T>& dual, std::int64_t i,
-                          double scale, VisitTotals& totals) {
+bool visit_listed_classes(const Loss& loss, VisitScratch<T>& w, Examples<T>& ex, DualRows<T>& dual,
+                          std::int64_t i, double scale, VisitTotals& totals) {
     DualEntry<T>* row = dual.row(i);
     const int count = dual.count(i);
     const int padded = round_up_lanes<T>(count);
+    const DualChange<Loss> dual_change(loss, ex.y[i], ex.c[i], row, count);
     w.touched = 0;
     if constexpr (Loss::coupled) {
-        const T base = T(1) - w.s[count];
-        for (int e = 0; e < count; ++e) w.s[e] += base;
+        for (int e = 0; e < count; ++e) w.s[e] += T(loss.margin(ex.y[i], row[e].cls)) - w.s[count];
     } else {
         for (int e = 0; e < count; ++e)
             w.s[e] = row[e].cls == ex.y[i] ? T(1) - w.s[e] : T(1) + w.s[e];
     }
     for (int e = count; e < padded; ++e) w.s[e] = -kInfinity<T>;
-    solve_block<Loss>(
-        w, padded, ex, i, ex.squared_norm[i] * scale, row, count, [](int e) { return e; }, totals);
+    solve_block(
+        loss, w, padded, ex, i, ex.squared_norm[i] * scale, row, count, [](int e) { return e; },
+        totals);
     T* fresh = w.s.data();  // the margins are no longer needed
     std::fill_n(fresh, count, T(0));
     for (int e = 0; e < w.block.count; ++e) fresh[w.block.classes[e]] = w.block.p[e];
@@ -234,7 +236,7 @@ bool visit_listed_classes(VisitScratch<T>& w, Examples<T>& ex, DualRows<T>& dual
         w.change[count] = T(sum * scale);
         w.touched = count + 1;
     }
-    totals.dual += sum;
+    totals.dual += dual_change.to(row, count, sum);
     ++totals.moved;
     return true;
 }

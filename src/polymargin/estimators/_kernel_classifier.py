@@ -10,8 +10,8 @@ from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from polymargin.data import canonical_csr, check_sparse_structure
 from polymargin.estimators._kernel_prediction import kernel_scores
-from polymargin.estimators._sparse import canonical_csr, check_sparse_structure
 from polymargin.estimators._top_k import TopLabelsMixin
 from polymargin.kernel_functions import Kernel, KernelFunction
 

@@ -21,12 +21,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from polymargin.data import Rows, as_rows
 from polymargin.estimators._labels import StreamLabels
-from polymargin.estimators._sparse import canonical_csr, check_sparse_structure
 from polymargin.losses import get_loss
 from polymargin.solvers.stream import StreamModel, StreamSolver
 
-Rows = tuple[Any, NDArray[np.int32], NDArray[np.float64], NDArray[np.float64]]
+Examples = tuple[Rows, NDArray[np.int32], NDArray[np.float64]]
 
 PLAIN = (np.ndarray, sparse.csr_array, sparse.csr_matrix)
 OF_A_FIT = ("objective_", "dual_objective_", "dual_gap_", "history_", "dual_coef_")
@@ -67,11 +67,7 @@ class Stream:
 
     def fold(self, by_class: NDArray) -> NDArray:
         """Sorted columns per class; for two classes one that is positive for the second."""
-        if by_class.shape[1] != 2:
-            return by_class
-        if self.model.loss.name == "one_vs_rest":
-            return by_class[:, 1:]
-        return by_class[:, 1:] - by_class[:, :1]
+        return self.model.loss.fold(by_class.T).T
 
     def shown(self) -> tuple[NDArray, NDArray]:
         """``coef_`` and ``intercept_``."""
@@ -86,7 +82,7 @@ class Stream:
 
     def scores(self, X: Any) -> NDArray:
         """The decision function."""
-        scores = self.fold(self.model.scores(X)[:, self.columns()])
+        scores = self.fold(self.model.scores(as_rows(X))[:, self.columns()])
         return scores.ravel() if len(self.labels.by_code) == 2 else scores
 
 
@@ -132,15 +128,13 @@ class PartialFitMixin:
 
     def _prepare_batch(
         self, X: Any, y: Any, classes: Any, sample_weight: Any
-    ) -> tuple[Stream, StreamLabels, bool, list[int], Rows]:
+    ) -> tuple[Stream, StreamLabels, bool, list[int], Examples]:
         """Everything that can be wrong with the input is found here; the stream does not change."""
         goes_on = "classes_" in vars(self)
         if not (goes_on and self._is_plain(X, y)):
             X, y = self._validate_training_data(
                 X, y, reset=not goes_on, check_labels=_check_label_type
             )
-        elif sparse.issparse(X):
-            X = canonical_csr(X)
         stream: Stream | None = vars(self).get("_stream")
         if stream is None:
             stream = self._new_stream(X, goes_on, closed=classes is not None)
@@ -149,19 +143,18 @@ class PartialFitMixin:
                 "loss, top_k, fit_intercept, intercept_scaling and stream must not change along a "
                 "stream: set them back, or begin another one with a clone of the estimator."
             )
-        X = X.astype(stream.model.dtype, copy=False)
-        squared_norms = stream.model.squared_norms(X)
-        if not (squared_norms < np.finfo(stream.model.dtype).max).all():
+        rows = self._rows(X.astype(stream.model.dtype, copy=False))
+        if not (rows.squared_norms < np.finfo(rows.dtype).max).all():
             raise ValueError("X has values whose squares overflow: scale the features.")
         c = _costs(X, y, self.C, self.class_weight, sample_weight)
         labels, cuts = _merge_labels(stream, y, c, classes)
         codes = np.zeros(len(y), np.int32)
         codes[c > 0] = labels.encode(y[c > 0]) + stream.reserved
         closes = stream.closed or classes is not None
-        return stream, labels, closes, cuts, (X, codes, c, squared_norms)
+        return stream, labels, closes, cuts, (rows, codes, c)
 
     def _is_plain(self, X: Any, y: Any) -> bool:
-        """Whether a later batch is arrays in the form the kernels want, with nothing wrong.
+        """Whether a later batch is arrays in the form compiled code wants.
 
         This is what `validate_data` would find, in a tenth of its time: small batches are common.
         """
@@ -173,8 +166,7 @@ class PartialFitMixin:
             return False
         if "feature_names_in_" in vars(self) or not (sparse.issparse(X) or X.flags.c_contiguous):
             return False
-        check_sparse_structure(X)
-        return bool(np.isfinite(X.data if sparse.issparse(X) else X).all())
+        return True
 
     def _learn_batch(
         self,
@@ -182,17 +174,17 @@ class PartialFitMixin:
         labels: StreamLabels,
         closes: bool,
         cuts: list[int],
-        rows: Rows,
+        examples: Examples,
     ) -> None:
         """Learn the parts of a batch between the first appearances of new classes."""
         stream.closed, stream.labels, stream._shown = closes, labels, None
         try:
             while stream.model.n_columns < len(labels.by_code) - len(cuts) + stream.reserved:
                 stream.add_column()  # announced
-            for part, (first, last) in enumerate(pairwise([0, *cuts, len(rows[1])])):
+            for part, (first, last) in enumerate(pairwise([0, *cuts, len(examples[1])])):
                 if part > 0:
                     stream.add_column()
-                stream.model.learn(*rows, first, last)
+                stream.model.learn(*examples, first, last)
         finally:  # after Ctrl-C the examples before it count
             labels.by_code = labels.by_code[: stream.model.n_columns - stream.reserved]
             self._set_stream(stream)
@@ -212,18 +204,16 @@ class PartialFitMixin:
         dtype = self.coef_.dtype if goes_on else X.dtype
         model = StreamModel(settings, loss, X.shape[1], dtype, scaling, seed)
         stream = Stream(model, StreamLabels(), 0, False, fixed)
-        if loss.name == "one_vs_rest" and not closed:
+        if not loss.coupled and not closed:
             stream.reserved = 1
             model.add_class()
         if goes_on:
             stream.labels.add(self.classes_)
             coef = self.coef_.toarray() if sparse.issparse(self.coef_) else self.coef_
-            intercept = self.intercept_
-            if len(self.classes_) == 2:  # at the optimum the two weight vectors are opposite
-                half = dtype.type(1.0 if loss.name == "one_vs_rest" else 0.5)
-                coef = np.vstack([-half * coef, half * coef])
-                intercept = np.concatenate([-half * intercept, half * intercept])
-            model.set_weights(coef, intercept)
+            weights = (coef, self.intercept_)
+            if len(self.classes_) == 2:
+                weights = loss.unfold(coef), loss.unfold(self.intercept_)
+            model.set_weights(*weights)
         return stream
 
     def _set_stream(self, stream: Stream) -> None:
@@ -244,7 +234,7 @@ class PartialFitMixin:
         X = validate_data(
             self, X, accept_sparse="csr", dtype=stream.model.dtype, order="C", reset=False
         )
-        return stream.scores(canonical_csr(X) if sparse.issparse(X) else X)
+        return stream.scores(X)
 
 
 def _check_label_type(y: NDArray) -> None:

@@ -16,12 +16,12 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from polymargin.data import check_sparse_structure
 from polymargin.estimators._html import CertificateHTMLMixin
 from polymargin.estimators._kernel_classifier import KernelClassifierMixin, canonical
 from polymargin.estimators._progress import PassReporter
-from polymargin.estimators._sparse import check_sparse_structure
 from polymargin.estimators._target import EncodedTarget, encode_target
-from polymargin.estimators.linear import _distance_to_optimum, _fold_binary
+from polymargin.estimators.linear import _distance_to_optimum
 from polymargin.kernel_functions import KERNELS, TrainingKernel, resolve_gamma
 from polymargin.losses import LOSSES, get_loss
 from polymargin.solvers.kernel import KernelProblem, KernelSolution, KernelSolver
@@ -325,7 +325,7 @@ class KernelMulticlassSVC(
         self.support_ = np.flatnonzero(np.diff(rows.indptr))
         self.support_vectors_ = X[self.support_] if not self._precomputed else np.empty((0, 0))
         dual = np.ascontiguousarray(rows[self.support_].toarray().T.astype(dtype))
-        self.dual_coef_ = _fold_binary(dual, problem)
+        self.dual_coef_ = problem.loss.fold(dual)
         self.n_support_ = np.bincount(problem.y[self.support_], minlength=problem.n_classes)
         self.objective_ = solution.primal
         self.dual_objective_ = solution.dual

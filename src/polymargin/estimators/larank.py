@@ -17,12 +17,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from polymargin.data import check_sparse_structure
 from polymargin.estimators._html import CertificateHTMLMixin
 from polymargin.estimators._kernel_classifier import KernelClassifierMixin, canonical
 from polymargin.estimators._labels import StreamLabels
 from polymargin.estimators._larank_fit import OneFit, OnlineModel, model_array
 from polymargin.estimators._progress import PassReporter
-from polymargin.estimators._sparse import check_sparse_structure
 from polymargin.estimators._target import encode_target
 from polymargin.kernel_functions import KERNELS, resolve_gamma
 from polymargin.solvers.larank import OPERATIONS, LaRank, Settings

@@ -14,14 +14,14 @@ from sklearn.base import BaseEstimator, _fit_context
 from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from polymargin.data import Rows, as_rows, check_sparse_structure
 from polymargin.estimators._html import CertificateHTMLMixin
 from polymargin.estimators._progress import PassReporter
-from polymargin.estimators._sparse import canonical_csr, check_sparse_structure
 from polymargin.estimators._stream import PartialFitMixin
 from polymargin.estimators._target import EncodedTarget, encode_target
 from polymargin.estimators._top_k import TopLabelsMixin
@@ -315,29 +315,38 @@ class LinearMulticlassSVC(
         check_labels: Any = check_classification_targets,
     ) -> tuple[Any, np.ndarray]:
         """Check data and labels, and bring the data to a layout that the kernels read."""
-        check_sparse_structure(X)
-        floats = [np.float64, np.float32]
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=floats, order="C", reset=reset)
-        check_labels(y)
-        if sparse.issparse(X):
+        if not (sparse.issparse(X) and X.format == "csr"):  # as_rows looks at CSR rows
             check_sparse_structure(X)
-            X = canonical_csr(X)
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            order="C",
+            reset=reset,
+            ensure_all_finite=False,
+        )
+        check_labels(y)
         return X, y
 
+    def _rows(self, X: Any) -> Rows:
+        """The rows of validated data, whose values are looked at here."""
+        try:
+            return as_rows(X)
+        except ValueError:
+            assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")  # says more
+            raise
+
     def _problem(self, X: Any, target: EncodedTarget) -> Problem:
-        problem = Problem(
-            X=X,
+        return Problem(
+            X=self._rows(X),
             y=target.codes,
             c=target.c,
             loss=get_loss(self.loss, self.top_k),
             n_classes=len(target.classes),
             intercept_scaling=float(self.intercept_scaling) if self.fit_intercept else 0.0,
         )
-        with np.errstate(over="ignore"):
-            overflow = not np.isfinite(problem.squared_norms).all()
-        if overflow:
-            raise ValueError("X has values whose squares overflow: scale the features.")
-        return problem
 
     def _solve(self, problem: Problem, reporter: PassReporter) -> Solution:
         solver = DualSolver() if self.solver is None else self.solver
@@ -373,8 +382,8 @@ class LinearMulticlassSVC(
     def _set_fitted_attributes(self, problem: Problem, solution: Solution) -> None:
         for name in ("_stream", "n_samples_seen_"):
             self.__dict__.pop(name, None)
-        self.coef_ = _fold_binary(solution.coef, problem)
-        self.intercept_ = _fold_binary(solution.intercept, problem)
+        fold = problem.loss.fold
+        self.coef_, self.intercept_ = fold(solution.coef), fold(solution.intercept)
         self.objective_ = solution.primal
         self.dual_objective_ = solution.dual
         self.dual_gap_ = solution.gap
@@ -382,7 +391,7 @@ class LinearMulticlassSVC(
         self.history_ = solution.history
         self.__dict__.pop("dual_coef_", None)
         if self.store_dual:
-            self.dual_coef_ = _fold_binary(solution.dual_coef().T.tocsr(), problem)
+            self.dual_coef_ = fold(solution.dual_coef().T.tocsr())
         self.__dict__.pop("_warm_start_state", None)
         if self.warm_start:
             self._warm_start_state = (problem.loss, solution)
@@ -404,13 +413,6 @@ def check_overflow(solution: Solution) -> None:
     """Raise ``ValueError`` where the weights are not numbers."""
     if not np.isfinite(solution.coef).all() or np.isinf(solution.primal):
         raise ValueError("Training overflowed: scale the features or use a smaller C.")
-
-
-def _fold_binary(rows: Any, problem: Any) -> Any:
-    """Give a row per class; for two classes, one row that is positive for the second."""
-    if problem.n_classes > 2:
-        return rows
-    return rows[1:] if problem.loss.name == "one_vs_rest" else rows[1:] - rows[:1]
 
 
 def _distance_to_optimum(gap: float) -> str:

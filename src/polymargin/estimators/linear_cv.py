@@ -12,11 +12,11 @@ from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import _check_sample_weight
 
+from polymargin.data import check_sparse_structure
 from polymargin.estimators._cross_validated import SEARCH_CONSTRAINTS, CrossValidatedMixin
 from polymargin.estimators._folds import LinearFolds
 from polymargin.estimators._grid import check_grid, resolve_grid
 from polymargin.estimators._scoring import resolve_scorer
-from polymargin.estimators._sparse import check_sparse_structure
 from polymargin.estimators._target import encode_target
 from polymargin.estimators._top_k import TopLabelsMixin
 from polymargin.estimators.linear import LinearMulticlassSVC

@@ -239,7 +239,7 @@ class DualSolver(BaseEstimator):
         problem.loss.check_restricted(self.restricted, self.restricted_tol)
         if self.schedule not in ("auto", "sdm"):
             raise ValueError(f'schedule must be "auto" or "sdm", got {self.schedule!r}.')
-        if self.schedule == "sdm" and problem.loss.is_top_k:
+        if self.schedule == "sdm" and not problem.loss.has_violation:
             raise ValueError(
                 'schedule="sdm" is for crammer_singer, weston_watkins and one_vs_rest; use '
                 f'schedule="auto" with {problem.loss.name}.'

@@ -36,6 +36,11 @@ GRAM_SHARE = 0.5  # of the cache, for the working set's own Gram matrix
 ENOUGH = 0.4  # of the tolerance: a working set need not be solved beyond it
 EARLY = (0.5, 0.2)  # above this gap, a set is done at this part of what its first pass found
 STALL_ROUNDS = 100
+FULL_EVERY = 5  # of the passes over a set one visits everybody, the others leave out
+IDLE = 0.1  # those with less than this part of the mean share
+NEIGHBOURS = 160  # examples of a set that are solved together, as the Gram matrix of so many
+NEIGHBOUR_PASSES = 10  # stays in a cache: in so many passes at most,
+NEIGHBOUR_STOP = 0.1  # until one finds this part of the gap the first one found
 IDLE_ROUNDS = 3  # an example is left out after so many rounds without a share of the gap,
 WORTH_SHRINKING = 0.7  # when what stays is at most this part of the columns,
 LONGEST_SHRUNK = 10  # and comes back after so many: to be left out may have been wrong
@@ -202,14 +207,13 @@ class _Run:
         diagonal = np.ascontiguousarray(problem.kernel.diagonal())
         _check_diagonal(diagonal)
         self.blocks = kernels.KernelBlocks(
-            problem.loss.name,
-            problem.loss.k,
-            problem.n_classes,
-            np.ascontiguousarray(problem.y, np.int32),
-            np.ascontiguousarray(problem.c, np.float64),
-            diagonal,
-            np.zeros(problem.kernel.n),
-            np.zeros(problem.kernel.n),
+            problem.loss.compiled,
+            n_classes=problem.n_classes,
+            y=np.ascontiguousarray(problem.y, np.int32),
+            c=np.ascontiguousarray(problem.c, np.float64),
+            squared_norms=diagonal,
+            threshold=np.zeros(problem.kernel.n),
+            gap=np.zeros(problem.kernel.n),
         )
         self.blocks.set_method(
             *problem.loss.check_restricted(settings.restricted, settings.restricted_tol)
@@ -340,10 +344,15 @@ class _Run:
             self.gram.matrix,
             S,
             change,
-            settings.inner_passes,
-            max(settings.inner_stop, EARLY[1] if self.gap > EARLY[0] else 0.0),
-            ENOUGH * self.tol * self.primal,
-            int(self.rng.integers(2**62)),
+            passes=settings.inner_passes,
+            stop=max(settings.inner_stop, EARLY[1] if self.gap > EARLY[0] else 0.0),
+            enough=ENOUGH * self.tol * self.primal,
+            full_every=FULL_EVERY,
+            idle=IDLE,
+            neighbours=NEIGHBOURS,
+            neighbour_passes=NEIGHBOUR_PASSES,
+            neighbour_stop=NEIGHBOUR_STOP,
+            seed=int(self.rng.integers(2**62)),
         )
         moved = np.flatnonzero(change.any(axis=0))
         others = np.ones(len(self.active), bool)

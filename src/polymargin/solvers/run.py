@@ -47,7 +47,7 @@ def sweep_mode(state: State, blocked: Literal["auto"] | bool) -> str:
     Blocks are for dense rows; they pay where W does not fit the second-level cache and has many
     classes.
     """
-    if state.problem.is_sparse or blocked is False:
+    if not state.problem.rows.can_be_blocked or blocked is False:
         return "rows"
     vectors = state.W.itemsize * state.ld // kernels.vector_bytes
     large = state.W.nbytes >= L2_BYTES and vectors >= MANY_VECTORS
@@ -208,10 +208,10 @@ class Run:
             checkpoint.save(snapshot(self))
 
     def _sweep(self, visits: Pass) -> SweepTotals:
-        pb, order = self.problem, visits.order
+        order = visits.order
         mode = self.mode if visits.full else "listed"
-        per_visit = (pb.X.nnz / max(1, pb.n_examples) if pb.is_sparse else pb.n_features) + 1
-        chunk = max(256, int(CHUNK[mode] / (per_visit * self.state.ld)))
+        per_visit = (self.problem.rows.per_row + 1) * self.state.ld
+        chunk = max(256, int(CHUNK[mode] / per_visit))
         total = SweepTotals(0.0, 0.0, 0.0, 0, 0)
         for first in range(0, len(order), chunk):
             total += self.state.sweep(order[first : first + chunk], mode, n_jobs=self.n_jobs)

@@ -45,10 +45,9 @@ def made_for(
     without certificates, where the number of passes, ``length``, decides how they are made.)
     """
     pb = problem
-    parts = (pb.X.data, pb.X.indices, pb.X.indptr) if pb.is_sparse else (pb.X,)
     parameters = {k: v for k, v in settings.get_params().items() if k != "time_limit"}
     return {
-        "X": digest_of(pb.X.shape, *parts),
+        "X": pb.rows.digest(),
         "y": digest_of(pb.y, pb.n_classes),
         "C, sample_weight or class_weight": digest_of(pb.c),
         "loss": repr(pb.loss),

@@ -48,7 +48,7 @@ class DualSolution:
         """Rows ``a_i`` of the dual, (n, n_classes): ``a_ij = -p_ij`` and ``a_iy = sum_j p_ij``."""
         p = self.block
         rows = np.arange(p.shape[0])
-        if not self.loss.is_coupled:
+        if not self.loss.coupled:
             signs = np.where(p.indices == np.repeat(self.y, np.diff(p.indptr)), 1, -1)
             values = p.data * signs.astype(p.dtype)
             return sparse.csr_array((values, p.indices, p.indptr), shape=p.shape)

@@ -17,7 +17,6 @@ from polymargin._kernels import kernels
 from polymargin.problem import Problem
 
 _REBUILD_BYTES = 256 * 2**20
-WEIGHT_ARRAYS = 4  # W and what the outer loop keeps
 
 
 def aligned_zeros(shape: tuple[int, int], dtype: Any) -> NDArray:
@@ -77,11 +76,12 @@ class State:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        n, dtype = problem.n_examples, problem.X.dtype
+        n, dtype = problem.n_examples, problem.rows.dtype
+        self.dtype = dtype
         lanes = kernels.vector_bytes // dtype.itemsize
         self.ld = -(-problem.n_classes // lanes) * lanes
         self._c = np.array(problem.c, np.float64)  # the engine reads it: see set_cost
-        self.features, *self._csr = self._rows()
+        self._rows, self.features = problem.rows.layout(self.ld)
         self.W = self.new_weights()
         self.Y: NDArray | None = None
         self.kappa = 0.0
@@ -92,46 +92,7 @@ class State:
     def new_weights(self) -> NDArray:
         """A zero array of the shape of W."""
         pb = self.problem
-        rows = pb.n_weights if self.features is None else len(self.features) + pb.has_intercept
-        return aligned_zeros((rows, self.ld), pb.X.dtype)
-
-    def _rows(self) -> tuple[NDArray[np.int64] | None, NDArray, NDArray, int]:
-        """Features with a row in W, and CSR's index arrays and width as the engine reads them.
-
-        Made once for all problems that differ in costs only.
-        """
-        pb = self.problem
-        if not pb.is_sparse:
-            return None, np.empty(0), np.empty(0), pb.n_features
-        if "rows" not in pb.prepared:
-            pb.prepared["rows"] = self._csr_rows()
-        found: tuple[NDArray[np.int64] | None, NDArray, NDArray, int] = pb.prepared["rows"]
-        return found
-
-    def _csr_rows(self) -> tuple[NDArray[np.int64] | None, NDArray, NDArray, int]:
-        pb = self.problem
-        index_type = np.promote_types(pb.X.indices.dtype, pb.X.indptr.dtype)
-        indices = pb.X.indices.astype(index_type, copy=False)
-        indptr = pb.X.indptr.astype(index_type, copy=False)
-        features = self._used_features()
-        if features is None:
-            return None, indices, indptr, pb.n_features
-        position = np.zeros(pb.n_features, index_type)
-        position[features] = np.arange(len(features))
-        return features, position[indices], indptr, len(features)
-
-    def _used_features(self) -> NDArray[np.int64] | None:
-        """Features that occur, if leaving out the others saves more than new indices cost."""
-        pb = self.problem
-        if pb.X.nnz == 0:
-            return None
-        if pb.X.indices.min() < 0 or pb.X.indices.max() >= pb.n_features:
-            return None  # the engine says what is wrong
-        occurs = np.zeros(pb.n_features, bool)
-        occurs[pb.X.indices] = True
-        unused = pb.n_features - np.count_nonzero(occurs)
-        saved = WEIGHT_ARRAYS * unused * self.ld * pb.X.dtype.itemsize
-        return np.flatnonzero(occurs) if saved > pb.X.indices.nbytes else None
+        return aligned_zeros((self._rows.d + pb.has_intercept, self.ld), self.dtype)
 
     def split(self, weights: NDArray) -> tuple[NDArray, NDArray]:
         """``coef`` (classes x all features) and ``intercept`` of an array of the shape of W."""
@@ -147,20 +108,17 @@ class State:
 
     def _make_engine(self) -> Any:
         pb = self.problem
-        shared = (
-            pb.intercept_scaling,
-            pb.loss.name,
-            pb.loss.k,
-            pb.n_classes,
-            np.ascontiguousarray(pb.y, np.int32),
-            self._c,
-            pb.squared_norms,
-            self.threshold,
-            self.gap,
+        return kernels.linear_engine(
+            self._rows,
+            pb.loss.compiled,
+            intercept_scaling=pb.intercept_scaling,
+            n_classes=pb.n_classes,
+            y=np.ascontiguousarray(pb.y, np.int32),
+            c=self._c,
+            squared_norms=pb.squared_norms,
+            threshold=self.threshold,
+            gap=self.gap,
         )
-        if not pb.is_sparse:
-            return kernels.dense_engine(np.ascontiguousarray(pb.X), *shared)
-        return kernels.csr_engine(pb.X.data, *self._csr, *shared)
 
     def set_cost(self, problem: Problem) -> None:
         """Go on with the same problem at other costs; the dual has to be made feasible for it."""
@@ -238,7 +196,7 @@ class State:
         self._engine.dual_counts(indptr[1:])
         np.cumsum(indptr, out=indptr)
         classes = np.empty(indptr[-1], np.int32)
-        values = np.empty(indptr[-1], pb.X.dtype)
+        values = np.empty(indptr[-1], self.dtype)
         self._engine.dual_export(classes, values)
         p = sparse.csr_array((values, classes, indptr), shape=(pb.n_examples, pb.n_classes))
         p.sort_indices()
@@ -249,7 +207,7 @@ class State:
         self._engine.dual_import(
             p.indptr.astype(np.int64, copy=False),
             p.indices.astype(np.int32, copy=False),
-            p.data.astype(self.problem.X.dtype, copy=False),
+            p.data.astype(self.dtype, copy=False),
         )
 
     def stored_dual(self) -> dict[str, NDArray]:
@@ -258,7 +216,7 @@ class State:
         self._engine.dual_counts(indptr[1:], True)
         np.cumsum(indptr, out=indptr)
         classes = np.empty(indptr[-1], np.int32)
-        values = np.empty(indptr[-1], self.problem.X.dtype)
+        values = np.empty(indptr[-1], self.dtype)
         self._engine.dual_export(classes, values, True)
         return {"indptr": indptr, "classes": classes, "values": values}
 

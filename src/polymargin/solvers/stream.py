@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator
 
 from polymargin._kernels import kernels
+from polymargin.data import Rows
 from polymargin.losses import Loss
 from polymargin.solvers.state import aligned_zeros
 
@@ -87,22 +87,20 @@ class StreamModel:
         self.dtype = np.dtype(dtype)
         self.intercept_scaling = intercept_scaling
         capacity, revisits = int(settings.reservoir), int(settings.revisits)
-        self._made_with = (
-            loss.name,
-            loss.k,
-            n_features,
-            intercept_scaling,
-            capacity,
-            revisits if capacity else 0,
-            seed,
-        )
+        self._made_with = {
+            "n_features": n_features,
+            "intercept_scaling": intercept_scaling,
+            "capacity": capacity,
+            "revisits": revisits if capacity else 0,
+            "seed": seed,
+        }
         self._engine = self._new_engine()
         self.W = self._zeros(self._lanes)
         self.U = self._zeros(self._lanes) if settings.average else self.W[:0]
 
     def _new_engine(self) -> Any:
         kind = kernels.StreamF32 if self.dtype == np.float32 else kernels.StreamF64
-        return kind(*self._made_with)
+        return kind(self.loss.compiled, **self._made_with)
 
     @property
     def _lanes(self) -> int:
@@ -162,33 +160,28 @@ class StreamModel:
         if self.intercept_scaling:
             self.W[self.n_features, new] = intercept / self.intercept_scaling
 
-    def squared_norms(self, X: Any) -> NDArray[np.float64]:
-        """``||x_i||^2``, with the constant feature."""
-        norms = np.empty(X.shape[0])
-        self._engine.norms(*_arrays(X, 0, X.shape[0]), norms)
-        return norms
-
     def learn(
         self,
-        X: Any,
+        rows: Rows,
         columns: NDArray[np.int32],
         c: NDArray[np.float64],
-        squared_norms: NDArray[np.float64],
         first: int,
         last: int,
     ) -> None:
         """One step for each of the rows ``first`` to ``last``; those of weight zero are absent."""
-        per_row = (X.nnz / X.shape[0] if sparse.issparse(X) else X.shape[1]) + 1
-        chunk = max(64, int(CHUNK / (per_row * self.W.shape[1])))
+        norms = rows.squared_norms + self.intercept_scaling**2
+        chunk = max(64, int(CHUNK / ((rows.per_row + 1) * self.W.shape[1])))
         for start in range(first, last, chunk):
             end = min(start + chunk, last)
-            of_rows = (columns[start:end], c[start:end], squared_norms[start:end])
-            self._engine.learn(*_arrays(X, start, end), *of_rows, self.W, self.U)
+            part = slice(start, end)
+            self._engine.learn(
+                rows.compiled, start, columns[part], c[part], norms[part], self.W, self.U
+            )
 
-    def scores(self, X: Any) -> NDArray:
+    def scores(self, rows: Rows) -> NDArray:
         """Scores of the rows, a column per class."""
-        out = np.empty((X.shape[0], self.n_columns), self.dtype)
-        self._engine.scores(*_arrays(X, 0, X.shape[0]), self.W, self.U, out)
+        out = np.empty((rows.n, self.n_columns), self.dtype)
+        self._engine.scores(rows.compiled, self.W, self.U, out)
         return out
 
     def weights(self) -> NDArray:
@@ -230,12 +223,3 @@ class StreamModel:
         if len(U):
             self.U = self._zeros(columns)
             self.U[:, : W.shape[1]] = U
-
-
-def _arrays(X: Any, first: int, last: int) -> tuple[Any, ...]:
-    """Rows ``first`` to ``last`` as the kernels take them, without a copy."""
-    if not sparse.issparse(X):
-        return (X[first:last],)
-    index_type = np.promote_types(X.indices.dtype, X.indptr.dtype)
-    indices, indptr = (a.astype(index_type, copy=False) for a in (X.indices, X.indptr))
-    return X.data, indices, indptr[first : last + 1]

@@ -1,0 +1,154 @@
+// The Python face of the linear engine: sweeps over rows, the weights taken without copies, the GIL
+// released around everything that loops over examples.
+#include <nanobind/stl/tuple.h>
+
+#include <string>
+#include <tuple>
+
+#include "bindings/blocks.hpp"
+#include "bindings/rows.hpp"
+#include "sweeps/extrapolate.hpp"
+#include "sweeps/sweep_blocked.hpp"
+#include "sweeps/sweep_rows.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace pm_bind;
+
+namespace {
+
+template <class T>
+class LinearEngine : public Blocks<T> {
+  public:
+    LinearEngine(const Loss& loss, const Rows<T>& rows, nb::object keep_rows,
+                 double intercept_scaling, int n_classes, Vector<const std::int32_t> y,
+                 Vector<const double> c, Vector<const double> squared_norms, Vector<T> threshold,
+                 Vector<double> gap)
+        : Blocks<T>(loss, n_classes, y, c, squared_norms, threshold, gap),
+          keep_rows_(std::move(keep_rows)),
+          X_(rows.matrix(intercept_scaling)),
+          n_weights_(std::size_t(rows.d()) + (intercept_scaling != 0 ? 1 : 0)) {
+        require(rows.n() == this->dual_.size(), "X and y differ in length");
+        require(rows.canonical, "CSR rows must be sorted and without duplicates");
+    }
+
+    std::tuple<double, double, double, std::int64_t, std::int64_t> sweep(
+        Matrix2<T> W, Vector<const std::int64_t> order, const std::string& mode, double scale,
+        int threads) {
+        check_weights(W.shape(0), W.shape(1));
+        this->check_order(order);
+        const bool dense = std::holds_alternative<pm::DenseMatrix<T>>(X_);
+        require(mode == "rows" || mode == "listed" || (dense && mode == "blocked"),
+                "sweep mode must be rows, listed or, for dense data, blocked");
+        nb::gil_scoped_release release;
+        const auto ld = static_cast<std::int64_t>(W.shape(1));
+        const auto count = static_cast<std::int64_t>(order.shape(0));
+        const auto totals = std::visit(
+            [&](const auto& loss, const auto& X) {
+                auto& ex = this->examples_;
+                auto& dual = this->dual_;
+                if (mode == "listed")
+                    return pm::sweep_listed_classes(loss, X, ex, dual, W.data(), ld, order.data(),
+                                                    count, scale);
+                if constexpr (std::is_same_v<std::decay_t<decltype(X)>, pm::DenseMatrix<T>>)
+                    if (mode == "blocked")
+                        return pm::sweep_blocked(loss, X, ex, dual, W.data(), ld, order.data(),
+                                                 count, scale, threads);
+                return pm::sweep_all_classes(loss, X, ex, dual, W.data(), ld, order.data(), count,
+                                             scale);
+            },
+            this->loss_, X_);
+        return {totals.gap, totals.loss, totals.dual, totals.moved, totals.entries};
+    }
+
+    void evaluate(Matrix2<const T> W, int threads, Vector<double> loss, Vector<double> gap) {
+        check_weights(W.shape(0), W.shape(1));
+        const auto n = std::size_t(this->dual_.size());
+        require(loss.shape(0) == n && gap.shape(0) == n,
+                "loss and gap must have one entry per row");
+        nb::gil_scoped_release release;
+        const auto ld = static_cast<std::int64_t>(W.shape(1));
+        std::visit(
+            [&](const auto& one, const auto& X) {
+                pm::evaluate_examples(one, X, W.data(), ld, this->examples_, this->dual_, threads,
+                                      loss.data(), gap.data());
+            },
+            this->loss_, X_);
+    }
+
+    void rebuild(Matrix2<double> V, int first, int last) {
+        require(V.shape(0) == n_weights_ && first >= 0 && first <= last &&
+                    last <= this->examples_.n_classes && V.shape(1) == std::size_t(last - first),
+                "V has the wrong shape");
+        nb::gil_scoped_release release;
+        const bool coupled = std::visit([](const auto& loss) { return loss.coupled; }, this->loss_);
+        std::visit(
+            [&](const auto& X) {
+                pm::rebuild_weights(X, this->examples_, coupled, this->dual_, first, last,
+                                    V.data());
+            },
+            X_);
+    }
+
+  private:
+    void check_weights(std::size_t rows, std::size_t columns) const {
+        require(rows == n_weights_, "W has the wrong number of rows");
+        require(columns >= std::size_t(this->examples_.n_classes) && columns % pm::kLanes<T> == 0,
+                "W has the wrong number of columns");
+    }
+
+    nb::object keep_rows_;
+    pm::AnyMatrix<T> X_;
+    std::size_t n_weights_;
+};
+
+template <class T>
+std::tuple<double, double, double> extrapolate(Matrix2<T> W, Matrix2<T> Y, Matrix2<T> previous,
+                                               Matrix2<T> mean, double kappa, double beta,
+                                               double blend) {
+    const auto size = static_cast<std::int64_t>(W.size());
+    require(Y.size() == W.size() && previous.size() == W.size() && mean.size() == W.size(),
+            "arrays differ in size");
+    require(size % pm::kLanes<T> == 0, "W has the wrong number of columns");
+    nb::gil_scoped_release release;
+    const auto norms =
+        pm::extrapolate(W.data(), Y.data(), previous.data(), mean.data(), size, kappa, beta, blend);
+    return {norms.w, norms.v, norms.both};
+}
+
+template <class T>
+void bind(nb::module_& m, const char* blocks, const char* name) {
+    using E = LinearEngine<T>;
+    bind_blocks<T>(m, blocks);
+    nb::class_<E, Blocks<T>>(m, name)
+        .def("sweep", &E::sweep, "W"_a.noconvert(), "order"_a.noconvert(), "mode"_a, "scale"_a,
+             "threads"_a,
+             "One sweep over order. Returns (gap seen, loss seen, change of the dual's sum, "
+             "examples "
+             "moved, dual entries of those visited).")
+        .def("evaluate", &E::evaluate, "W"_a.noconvert(), "threads"_a, "loss"_a.noconvert(),
+             "gap"_a.noconvert(), "Loss and share of the gap of every example at W.")
+        .def("rebuild", &E::rebuild, "V"_a.noconvert(), "first"_a, "last"_a,
+             "Adds sum_i x_i a_i^T for the classes first..last to V.");
+    m.def(
+        "linear_engine",
+        [](nb::handle_t<Rows<T>> rows, const Loss& loss, double intercept_scaling, int n_classes,
+           Vector<const std::int32_t> y, Vector<const double> c, Vector<const double> squared_norms,
+           Vector<T> threshold, Vector<double> gap) {
+            return new E(loss, nb::cast<Rows<T>&>(rows), nb::borrow(rows), intercept_scaling,
+                         n_classes, y, c, squared_norms, threshold, gap);
+        },
+        nb::rv_policy::take_ownership, "rows"_a, "loss"_a, nb::kw_only(), "intercept_scaling"_a,
+        "n_classes"_a, "y"_a.noconvert(), "c"_a.noconvert(), "squared_norms"_a.noconvert(),
+        "threshold"_a.noconvert(), "gap"_a.noconvert());
+    m.def("extrapolate", &extrapolate<T>, "W"_a.noconvert(), "Y"_a.noconvert(),
+          "previous"_a.noconvert(), "mean"_a.noconvert(), "kappa"_a, "beta"_a, "blend"_a,
+          "The outer step; returns ||W||^2, ||V||^2 and W.V before it.");
+}
+
+}  // namespace
+
+void bind_linear(nb::module_& m) {
+    bind<float>(m, "BlocksF32", "LinearEngineF32");
+    bind<double>(m, "BlocksF64", "LinearEngineF64");
+}

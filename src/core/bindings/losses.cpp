@@ -1,0 +1,96 @@
+// The Python face of the losses: their table, and the restricted problem on its own.
+#include "bindings/losses.hpp"
+
+#include <nanobind/stl/vector.h>
+
+#include <vector>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+using namespace pm_bind;
+
+namespace {
+
+std::vector<std::string> loss_names() {
+    std::vector<std::string> names;
+    pm::for_each_loss([&]<class L>(std::type_identity<L>) { names.emplace_back(L::name); });
+    return names;
+}
+
+std::vector<std::string> restricted_methods(const Loss& loss) {
+    std::vector<std::string> names;
+    for (const auto& entry : pm::kMethods<double>)
+        if (std::string_view(entry.loss) == pm::name_of(loss.any)) names.emplace_back(entry.name);
+    return names;
+}
+
+// Rows of B: the restricted problem of each, from what P holds, into P.
+template <class T>
+void solve_restricted(const Loss& any, const std::string& method, double tol, Matrix2<const T> B,
+                      Vector<const double> c, Vector<const T> guess, Matrix2<T> P) {
+    const std::int64_t rows = B.shape(0);
+    const int m = static_cast<int>(B.shape(1));
+    require(P.shape(0) == B.shape(0) && P.shape(1) == B.shape(1), "B and P differ in shape");
+    require(c.shape(0) == B.shape(0) && guess.shape(0) == B.shape(0),
+            "c and guess must have one entry per row of B");
+    require(m >= 1, "B has no columns");
+    const auto solve = named_method<T>(any.any, method);
+    nb::gil_scoped_release release;
+    const int padded = pm::round_up_lanes<T>(m);
+    std::vector<T> b(padded), p(padded);
+    pm::Block<T> block(padded);
+    pm::MethodWork<T> work;
+    std::visit(
+        [&](const auto& given) {
+            const auto loss = pm::limited_to(given, m);
+            for (std::int64_t i = 0; i < rows; ++i) {
+                T* row = P.data() + i * m;
+                const double bound = c.data()[i];
+                const T hint = guess.data()[i];
+                std::copy_n(B.data() + i * m, m, b.data());
+                std::fill(b.begin() + m, b.end(), -pm::kInfinity<T>);
+                std::copy_n(row, m, p.data());
+                if (solve == nullptr)
+                    loss.solve(b.data(), padded, bound, 1.0, hint, block);
+                else
+                    solve({b.data(), p.data(), padded, bound, loss.cap(bound), tol, hint}, block,
+                          work);
+                std::fill_n(row, m, T(0));
+                for (int e = 0; e < block.count; ++e) row[block.classes[e]] = block.p[e];
+            }
+        },
+        any.any);
+}
+
+template <class T>
+void bind(nb::module_& m) {
+    m.def("solve_restricted", &solve_restricted<T>, "loss"_a, "method"_a, "tol"_a,
+          "B"_a.noconvert(), "c"_a.noconvert(), "guess"_a.noconvert(), "P"_a.noconvert());
+}
+
+}  // namespace
+
+void bind_losses(nb::module_& m) {
+    nb::class_<Loss>(m, "Loss", "A loss with its parameters.")
+        .def(nb::init<const std::string&, int>(), "name"_a, "top_k"_a = 0)
+        .def_prop_ro("name", [](const Loss& loss) { return pm::name_of(loss.any); })
+        .def_prop_ro("coupled",
+                     [](const Loss& loss) {
+                         return std::visit([](const auto& l) { return l.coupled; }, loss.any);
+                     })
+        .def_prop_ro("has_violation",
+                     [](const Loss& loss) {
+                         return std::visit([](const auto& l) { return l.has_violation; }, loss.any);
+                     })
+        .def_prop_ro("methods", &restricted_methods,
+                     "Of the restricted problem, the default first.")
+        .def(
+            "at_zero",
+            [](const Loss& loss, int n_classes) {
+                return std::visit([&](const auto& l) { return l.at_zero(n_classes); }, loss.any);
+            },
+            "n_classes"_a, "The loss of an example whose scores are all zero.");
+    m.def("loss_names", &loss_names);
+    bind<float>(m);
+    bind<double>(m);
+}

@@ -1,0 +1,46 @@
+// Data as Python holds it: checked once, then trusted by every engine.
+#pragma once
+
+#include <any>
+#include <utility>
+#include <vector>
+
+#include "bindings/common.hpp"
+#include "rows/any_rows.hpp"
+
+namespace pm_bind {
+
+// A matrix, the arrays it lies in, and what the look at it found.
+template <class T>
+class Rows {
+  public:
+    explicit Rows(Matrix2<const T> X);
+    template <class I>
+    Rows(Vector<const T> data, Vector<const I> indices, Vector<const I> indptr, std::int64_t d);
+
+    std::int64_t n() const { return std::int64_t(squared_norms.size()); }
+    std::int64_t d() const {
+        return std::visit([](const auto& X) { return X.d; }, matrix_);
+    }
+    // The matrix with a constant feature of this value.
+    pm::AnyMatrix<T> matrix(double bias) const {
+        auto X = matrix_;
+        std::visit([&](auto& one) { one.bias = T(bias); }, X);
+        return X;
+    }
+    std::int64_t n_used() const;
+    // The same rows without the features that occur in none, whose numbers are written to `used`.
+    Rows without_unused(Vector<std::int64_t> used) const;
+
+    std::vector<double> squared_norms;  // without a constant feature
+    bool canonical = true;              // CSR: sorted, without duplicates
+
+  private:
+    Rows() = default;
+
+    pm::AnyMatrix<T> matrix_;
+    std::vector<char> occurs_;  // CSR: by feature
+    std::any holder_;           // of the arrays
+};
+
+}  // namespace pm_bind

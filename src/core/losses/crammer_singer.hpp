@@ -1,0 +1,35 @@
+// Crammer-Singer: max(0, max_j h_j), block set sum p <= c.
+#pragma once
+
+#include "losses/loss.hpp"
+
+namespace pm {
+
+struct CrammerSinger : HingeLoss {
+    static constexpr const char* name = "crammer_singer";
+    static constexpr bool coupled = true;
+    static constexpr bool has_violation = true;
+
+    static CrammerSinger make(const LossParameters&) { return {}; }
+    double at_zero(int) const { return 1; }
+    double cap(double) const { return kInfinity<double>; }
+
+    template <class T>
+    double value(const T* h, int padded, Block<T>&) const {
+        return estimate(h, padded, 0);
+    }
+    template <class T>
+    PM_INLINE double estimate(const T* h, int padded, double) const {
+        return std::max(0.0, double(vector_max(h, padded)));
+    }
+    template <class T>
+    PM_INLINE T solve(const T* b, int padded, double c, double, T guess, Block<T>& block) const {
+        return solve_by_threshold<false>(b, padded, kInfinity<double>, c, guess, block);
+    }
+    template <class T, class At>
+    double violation(T* h, int padded, double c, const DualEntry<T>* old, int count, At at) const {
+        return simplex_violation(h, padded, c, old, count, at);
+    }
+};
+
+}  // namespace pm

@@ -1,0 +1,105 @@
+// What a loss is to the rest of the core, and what the hinge losses share.
+//
+// Margins h_j = margin(y, j) + s_j - s_y of the wrong classes j (coupled losses; the true class and
+// the padding hold -infinity), or h_m = 1 - y_m s_m of all classes (one-vs-rest). The dual block p
+// of an example lies in the loss's block set; the share of the duality gap it owns is
+//     c loss(h) - p.h + conjugate(p)  >=  0 .
+// A loss is a small struct that holds its own parameters:
+//   name, coupled   how it is called, and whether its classes are compared with the true one;
+//   unit_margins    whether margin(y, j) is 1 for all classes, flat whether the conjugate is zero
+//   on
+//                   the block set: both at compile time, so that what is not needed costs nothing;
+//   make            from the parameters that Python gives, checked;
+//   value           the primal loss, exactly;
+//   estimate        the same or an upper bound that is exact at the optimum, in one vector pass
+//                   (`hint` is the example's threshold in units of h);
+//   conjugate       of c loss, at a block of the set;
+//   cap             the bound on a single p_j, infinity where only the sum is bounded;
+//   solve           the restricted problem
+//                       min A/2 (||p||^2 + (sum p)^2) - A b.p + conjugate(p)
+//                   (not coupled: without the sum): lists the classes with p > 0 in `block` and
+//                   returns a threshold that helps at the example's next visit;
+//   violation       of the block's optimality conditions, where the loss has one (has_violation);
+//   limited         the loss while there are only so many wrong classes, where that matters.
+// A new one is a header like those beside this file, and a word in table.hpp.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <stdexcept>
+#include <vector>
+
+#include "base/simd.hpp"
+#include "losses/dual_entry.hpp"
+#include "losses/violation.hpp"
+#include "restricted/block.hpp"
+#include "restricted/threshold.hpp"
+
+namespace pm {
+
+// Everything that any loss may be made from; a loss takes what it knows.
+struct LossParameters {
+    int top_k = 0;
+};
+
+// Hinge losses are piecewise linear: no conjugate on their block sets, and a margin of 1.
+struct HingeLoss {
+    static constexpr bool unit_margins = true;
+    static constexpr bool flat = true;
+    static constexpr bool takes_top_k = false;
+    double margin(int, int) const { return 1; }
+    template <class T>
+    double conjugate(const DualEntry<T>*, int, double) const {
+        return 0;
+    }
+};
+
+// Those that look at the k largest margins.
+struct TopKLoss : HingeLoss {
+    static constexpr bool takes_top_k = true;
+    static constexpr bool coupled = true;
+    static constexpr bool has_violation = false;
+    int k;
+
+    explicit TopKLoss(int top_k) : k(top_k) {
+        if (k < 1) throw std::invalid_argument("top_k must be at least 1");
+    }
+    double at_zero(int) const { return 1; }
+    double cap(double c) const { return c / k; }
+};
+
+// sum_j max(h_j - t, 0)
+template <class T>
+PM_INLINE double excess_sum(const T* h, int padded, T t) {
+    using V = Vec<T>;
+    const V low = V::set1(t), zero = V::set1(T(0));
+    V total = zero;
+    for (int j = 0; j < padded; j += kLanes<T>) total = total + V::max(V::load(h + j) - low, zero);
+    return double(total.sum());
+}
+
+inline double top_k_sum(std::vector<double>& values, int k) {
+    std::nth_element(values.begin(), values.begin() + (k - 1), values.end(), std::greater<>());
+    double total = 0;
+    for (int j = 0; j < k; ++j) total += values[j];
+    return total;
+}
+
+// Crammer-Singer, Weston-Watkins and top-k beta: only classes above a lower bound of the root can
+// have p > 0, so the Newton iteration runs on those few.
+template <bool Capped, class T>
+PM_INLINE T solve_by_threshold(const T* b, int padded, double u, double s, T guess,
+                               Block<T>& block) {
+    block.count = 0;
+    const T b_max = vector_max(b, padded);
+    if (!(b_max > T(0))) return T(0);
+    block.gather(b, padded, threshold_floor(b_max, T(u), T(s)));
+    const int listed = round_up_lanes<T>(block.count);
+    for (int e = block.count; e < listed; ++e) block.b[e] = -kInfinity<T>;
+    const T t = solve_threshold<Capped>(block.b.data(), listed, T(u), T(s), guess);
+    block.clip(double(t), u);
+    block.scale_to(s);
+    return t;
+}
+
+}  // namespace pm

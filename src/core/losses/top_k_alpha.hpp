@@ -1,0 +1,52 @@
+// Top-k alpha: max(0, (1/k) sum of the k largest h_j) over the wrong classes only, block set
+// p_j <= (1/k) sum p, sum p <= c.
+#pragma once
+
+#include "losses/loss.hpp"
+#include "restricted/top_k_simplex.hpp"
+
+namespace pm {
+
+struct TopKAlpha : TopKLoss {
+    static constexpr const char* name = "top_k_alpha";
+    using TopKLoss::TopKLoss;
+
+    static TopKAlpha make(const LossParameters& p) { return TopKAlpha(p.top_k); }
+    TopKAlpha limited(int wrong) const { return TopKAlpha(std::min(k, wrong)); }
+
+    template <class T>
+    double value(const T* h, int padded, Block<T>& block) const {
+        block.values.assign(h, h + padded);
+        return std::max(0.0, top_k_sum(block.values, k) / k);
+    }
+    template <class T>
+    PM_INLINE double estimate(const T* h, int padded, double hint) const {
+        return std::max(0.0, hint + excess_sum(h, padded, T(hint)) / k);
+    }
+    template <class T>
+    T solve(const T* b, int padded, double c, double, T guess, Block<T>& block) const {
+        constexpr T lowest = std::numeric_limits<T>::lowest();
+        int total = 0;
+        for (int j = 0; j < padded; j += kLanes<T>)
+            total += std::popcount(greater_mask(b + j, -kInfinity<T>));
+        TopKThresholds found{0, 0};
+        block.gather(b, padded, guess);
+        if (!try_top_k_simplex(block.b.data(), block.count, total, k, c, double(guess),
+                               block.values, found)) {
+            block.gather(b, padded, lowest);
+            try_top_k_simplex(block.b.data(), block.count, total, k, c, -kInfinity<double>,
+                              block.values, found);
+        }
+        if (found.full)
+            std::fill(block.p.begin(), block.p.begin() + block.count, T(found.u));
+        else {
+            block.clip(found.t, found.u);
+            block.lower_cap(found.u, k);
+            block.scale_to(c);
+        }
+        if (found.u == 0) block.count = 0;
+        return T(found.t);
+    }
+};
+
+}  // namespace pm

@@ -1,0 +1,54 @@
+// What one example contributes: its share of the duality gap, and its part of the dual value.
+#pragma once
+
+#include <algorithm>
+
+#include "losses/dual_entry.hpp"
+
+namespace pm {
+
+// c loss(h) - p.h + conjugate(p), where value = c loss(h) and entry e of the block has the margin
+// h[at(e)].
+template <class Loss, class T, class H, class At>
+PM_INLINE double gap_share(const Loss& loss, double value, const H* h, double c,
+                           const DualEntry<T>* block, int count, At at) {
+    double p_dot_h = 0;
+    for (int e = 0; e < count; ++e) p_dot_h += double(block[e].p) * double(h[at(e)]);
+    return std::max(0.0, value - p_dot_h + loss.conjugate(block, count, c));
+}
+
+// sum_j margin(y, j) p_j - conjugate(p)
+template <class Loss, class T>
+double dual_share(const Loss& loss, int y, double c, const DualEntry<T>* block, int count) {
+    double total = -loss.conjugate(block, count, c);
+    for (int e = 0; e < count; ++e) total += loss.margin(y, block[e].cls) * double(block[e].p);
+    return total;
+}
+
+// The change of an example's part of the dual over a visit: that of sum p for most losses.
+template <class Loss>
+class DualChange {
+    static constexpr bool plain = Loss::unit_margins && Loss::flat;
+
+  public:
+    template <class T>
+    PM_INLINE DualChange(const Loss& loss, int y, double c, const DualEntry<T>* block, int count)
+        : loss_(loss), y_(y), c_(c) {
+        if constexpr (!plain) before_ = dual_share(loss, y, c, block, count);
+    }
+    template <class T>
+    PM_INLINE double to(const DualEntry<T>* block, int count, double sum_change) const {
+        if constexpr (plain)
+            return sum_change;
+        else
+            return dual_share(loss_, y_, c_, block, count) - before_;
+    }
+
+  private:
+    const Loss& loss_;
+    int y_;
+    double c_;
+    double before_ = 0;
+};
+
+}  // namespace pm

@@ -1,0 +1,13 @@
+"""Data as solvers see it: rows in some layout, looked at once."""
+
+from polymargin.data.rows import CsrRows, DenseRows, Rows, as_rows
+from polymargin.data.structure import canonical_csr, check_sparse_structure
+
+__all__ = [
+    "CsrRows",
+    "DenseRows",
+    "Rows",
+    "as_rows",
+    "canonical_csr",
+    "check_sparse_structure",
+]

@@ -1,0 +1,186 @@
+"""Rows of data: one object for every layout, checked when it is made and then trusted.
+
+The compiled part looks at all entries once: whether the index arrays describe a matrix, whether
+they are sorted, whether everything is finite, which features occur, and the squared norms. Nothing
+that is given rows looks again, or asks how they lie in memory.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from polymargin._kernels import kernels
+from polymargin.data.digest import digest_of
+from polymargin.data.structure import check_sparse_structure
+
+Matrix = NDArray | sparse.csr_array
+WEIGHT_ARRAYS = 4  # of the size of the weights, that a solver keeps
+
+
+class Rows(ABC):
+    """Examples, one per row.
+
+    Attributes
+    ----------
+    n, d : int
+        Numbers of examples and of features.
+    dtype : dtype
+        float32 or float64.
+    matrix : ndarray or csr_array of shape (n, d)
+        The rows; not to be changed.
+    compiled : object
+        The rows as compiled code takes them.
+    squared_norms : float64 ndarray of shape (n,)
+        ``||x_i||^2``.
+    per_row : float
+        Entries that a visit of a row reads, on average.
+    can_be_blocked : bool
+        Whether sweeps may take many rows at once.
+    """
+
+    can_be_blocked: ClassVar[bool]
+    per_row: float
+
+    def __init__(self, matrix: Matrix, compiled: Any) -> None:
+        self.matrix = matrix
+        self.compiled = compiled
+        self.n, self.d = (int(size) for size in matrix.shape)
+        self.dtype = np.dtype(matrix.dtype)
+        self.squared_norms = np.empty(self.n)
+        compiled.squared_norms(self.squared_norms)
+        if not np.isfinite(self.squared_norms).all():
+            what = "whose squares overflow: scale the features."
+            if not np.isfinite(matrix.data if sparse.issparse(matrix) else matrix).all():
+                what = "that are NaN or infinite."
+            raise ValueError(f"X has values {what}")
+
+    def partitions(self) -> Iterator[Rows]:
+        """The parts that can be visited on their own: here, all of it."""
+        yield self
+
+    def layout(self, weights_per_feature: int) -> tuple[Any, NDArray[np.int64] | None]:
+        """The compiled rows of an engine, and the features its weights have rows for; None: all.
+
+        Features that no example has are left out where that saves memory.
+        """
+        return self.compiled, None
+
+    @abstractmethod
+    def digest(self) -> str:
+        """A hash of all values."""
+
+    @abstractmethod
+    def take(self, rows: NDArray[np.int64]) -> Matrix:
+        """A copy of some rows."""
+
+
+class DenseRows(Rows):
+    """Rows of a C-contiguous array."""
+
+    can_be_blocked = True
+
+    def __init__(self, X: NDArray) -> None:
+        X = np.ascontiguousarray(X)
+        super().__init__(X, kernels.dense_rows(X))
+        self.per_row = float(self.d)
+
+    def digest(self) -> str:
+        """A hash of all values."""
+        return digest_of(self.matrix)
+
+    def take(self, rows: NDArray[np.int64]) -> NDArray:
+        """A copy of some rows."""
+        return np.asarray(self.matrix[rows])
+
+
+class CsrRows(Rows):
+    """Rows of a CSR array; sorted, and with duplicates summed, in a copy where they are not."""
+
+    can_be_blocked = False
+
+    def __init__(self, X: sparse.csr_array | sparse.csr_matrix) -> None:
+        X, compiled = _checked(X)
+        if not compiled.canonical:
+            X = X.copy()
+            X.sum_duplicates()
+            X, compiled = _checked(X)
+        super().__init__(X, compiled)
+        self.per_row = X.nnz / max(1, self.n)
+        self._without_unused: tuple[Any, NDArray[np.int64]] | None = None
+
+    def layout(self, weights_per_feature: int) -> tuple[Any, NDArray[np.int64] | None]:
+        """The compiled rows of an engine, and the features its weights have rows for; None: all."""
+        unused = self.d - self.compiled.n_used
+        saved = WEIGHT_ARRAYS * unused * weights_per_feature * self.dtype.itemsize
+        if self.matrix.nnz == 0 or saved <= self.matrix.indices.nbytes:
+            return self.compiled, None
+        if self._without_unused is None:
+            features = np.empty(self.compiled.n_used, np.int64)
+            self._without_unused = self.compiled.without_unused(features), features
+        return self._without_unused
+
+    def digest(self) -> str:
+        """A hash of all values."""
+        X = self.matrix
+        return digest_of(X.shape, X.data, X.indices, X.indptr)
+
+    def take(self, rows: NDArray[np.int64]) -> sparse.csr_array:
+        """A copy of some rows."""
+        return self.matrix[rows]
+
+
+def as_rows(X: Rows | Matrix | sparse.csr_matrix) -> Rows:
+    """Rows of a matrix, checked; rows as they are.
+
+    Parameters
+    ----------
+    X : ndarray or CSR array or matrix of shape (n, d), or Rows
+        float32 or float64. Not copied where it is C-contiguous, or CSR with sorted indices and
+        without duplicates.
+
+    Raises
+    ------
+    ValueError
+        For anything else, and for values that are not finite or whose squares overflow.
+    """
+    if isinstance(X, Rows):
+        return X
+    if X.ndim != 2:
+        raise ValueError(f"X must be a matrix, got {X.ndim} dimension(s).")
+    if X.dtype not in (np.float32, np.float64):
+        raise ValueError(f"X must be float32 or float64, got {X.dtype}.")
+    if not sparse.issparse(X):
+        return DenseRows(X)
+    if X.format != "csr":
+        raise ValueError(f"sparse X must be CSR, got {X.format.upper()}; use X.tocsr().")
+    return CsrRows(X)
+
+
+def _checked(X: sparse.csr_array | sparse.csr_matrix) -> tuple[sparse.csr_array, Any]:
+    """A CSR array of plain arrays, with index arrays of one type, and its compiled rows."""
+    index_type = np.promote_types(X.indices.dtype, X.indptr.dtype)
+    if index_type not in (np.int32, np.int64):
+        check_sparse_structure(X)
+        index_type = np.dtype(np.int64)
+    data, indices, indptr = (np.require(part, requirements=["C", "A"]) for part in _parts(X))
+    indices, indptr = (part.astype(index_type, copy=False) for part in (indices, indptr))
+    try:
+        compiled = kernels.csr_rows(data, indices, indptr, X.shape[1])
+        if compiled.n != X.shape[0]:
+            raise ValueError(f"indptr is that of {compiled.n} rows, not {X.shape[0]}.")
+    except (ValueError, TypeError):
+        check_sparse_structure(X)  # says more
+        raise
+    n_stored = int(indptr[-1])
+    view = sparse.csr_array((data[:n_stored], indices[:n_stored], indptr), shape=X.shape)
+    return view, compiled
+
+
+def _parts(X: sparse.csr_array | sparse.csr_matrix) -> tuple[NDArray, NDArray, NDArray]:
+    return X.data, X.indices, X.indptr

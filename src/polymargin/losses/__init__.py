@@ -1,0 +1,42 @@
+"""The losses: one module each, named as the compiled table names it.
+
+================== ============================================ ================================
+loss               value                                        block set of the dual
+================== ============================================ ================================
+``crammer_singer`` ``max(0, max_j h_j)``                        ``sum p <= c``
+``weston_watkins`` ``sum_j max(0, h_j)``                        ``p_j <= c``
+``top_k_beta``     ``(1/k) sum of the k largest max(0, h_j)``   ``p_j <= c/k``, ``sum p <= c``
+``top_k_alpha``    ``max(0, (1/k) sum of the k largest h_j)``   ``p_j <= sum(p)/k``, ``sum p <= c``
+``one_vs_rest``    ``sum_m max(0, 1 - y_m s_m)``, all classes   ``p_m <= c``
+================== ============================================ ================================
+
+with margins ``h_j = 1 + s_j - s_y`` over the wrong classes. See docs/adding_a_loss.md.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from polymargin._kernels import kernels
+from polymargin.losses.base import Loss
+
+__all__ = ["LOSSES", "Loss", "get_loss", "loss_class"]
+
+LOSSES: tuple[str, ...] = tuple(kernels.loss_names())
+
+
+def loss_class(name: str) -> type[Loss]:
+    """The class of the loss called ``name``."""
+    if name not in LOSSES:
+        raise ValueError(f"Unknown loss {name!r}; expected one of {', '.join(LOSSES)}.")
+    module = importlib.import_module(f"{__name__}.{name}")
+    found = [c for c in vars(module).values() if getattr(c, "name", None) == name]
+    assert len(found) == 1, f"{module.__name__} must have one class whose name is {name!r}"
+    cls: type[Loss] = found[0]
+    return cls
+
+
+def get_loss(name: str, top_k: int | None = None) -> Loss:
+    """The loss called ``name``; ``top_k`` is required by the top-k losses and ignored by others."""
+    cls, given = loss_class(name), {"top_k": top_k}
+    return cls(**{parameter: given[parameter] for parameter in cls.parameters})

@@ -1,0 +1,187 @@
+"""What a loss is to the rest of the library.
+
+With scores ``s``, true class ``y`` and margins ``h_j = margin(y, j) + s_j - s_y`` over the wrong
+classes (one-vs-rest: ``h_m = 1 - y_m s_m`` over all), an example with cost ``c`` adds ``c loss(h)``
+to the primal. Its dual block ``p >= 0`` lies in the loss's block set and adds ``margin.p -
+conjugate(p)`` to the dual; ``c loss(h) - p.h + conjugate(p)`` is its share of the duality gap.
+
+What solvers do with a loss is compiled (``src/core/losses``); an object here names its compiled
+twin and says in NumPy what the loss is worth.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from polymargin._kernels import kernels
+
+
+class Loss(ABC):
+    """A multiclass loss with its parameters; made by :func:`polymargin.get_loss`.
+
+    Attributes
+    ----------
+    name : str
+        As in :data:`polymargin.LOSSES`.
+    parameters : tuple of str
+        What :func:`polymargin.get_loss` needs besides the name.
+    top_k : int or None
+        The k of the top-k losses.
+    """
+
+    name: ClassVar[str]
+    parameters: ClassVar[tuple[str, ...]] = ()
+    top_k: int | None = None
+
+    @property
+    def compiled(self) -> Any:
+        """The compiled twin."""
+        return kernels.Loss(self.name, **{name: getattr(self, name) for name in self.parameters})
+
+    @property
+    def coupled(self) -> bool:
+        """Whether the loss compares classes with the true one (all but one-vs-rest)."""
+        return bool(self.compiled.coupled)
+
+    @property
+    def has_violation(self) -> bool:
+        """Whether the violation of a block's optimality conditions is defined."""
+        return bool(self.compiled.has_violation)
+
+    def check_n_classes(self, n_classes: int) -> None:
+        """Raise ``ValueError`` when the parameters do not fit the number of classes."""
+
+    # --- values ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def of_margins(self, h: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Loss of every row of margins."""
+
+    def conjugate(self, p: NDArray[np.float64], c: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The conjugate of ``c loss`` at blocks of the block set: zero for hinge losses."""
+        return np.zeros(len(p))
+
+    def margins(self, scores: NDArray, y: NDArray) -> NDArray[np.float64]:
+        """``h`` of every example, (n, K-1) without the true class; one-vs-rest: (n, K)."""
+        scores = np.asarray(scores, dtype=np.float64)
+        n, n_classes = scores.shape
+        rows = np.arange(n)
+        if not self.coupled:
+            signs = np.full_like(scores, -1.0)
+            signs[rows, y] = 1.0
+            return np.asarray(1.0 - signs * scores)
+        wrong = np.ones((n, n_classes), dtype=bool)
+        wrong[rows, y] = False
+        h: NDArray[np.float64] = 1.0 + scores - scores[rows, y][:, None]
+        return h[wrong].reshape(n, n_classes - 1)
+
+    def value(self, scores: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
+        """Loss of every example.
+
+        Parameters
+        ----------
+        scores : array of shape (n, K)
+        y : integer array of shape (n,)
+            Class codes.
+
+        Returns
+        -------
+        ndarray of shape (n,), float64
+        """
+        return self.of_margins(self.margins(np.asarray(scores), np.asarray(y)))
+
+    def value_at_zero(self, n_classes: int) -> float:
+        """Loss of an example whose scores are all zero."""
+        return float(self.compiled.at_zero(n_classes))
+
+    # --- two classes -----------------------------------------------------------------------------
+
+    def fold(self, by_class: Any) -> Any:
+        """Rows per class as they are; of two, one row that is positive for the second class."""
+        if by_class.shape[0] != 2:
+            return by_class
+        return by_class[1:] - by_class[:1] if self.coupled else by_class[1:]
+
+    def unfold(self, row: NDArray) -> NDArray:
+        """Both rows of two classes: at the optimum they are opposite."""
+        half = row * row.dtype.type(0.5 if self.coupled else 1.0)
+        return np.concatenate([-half, half])
+
+    # --- the restricted problem ------------------------------------------------------------------
+
+    @property
+    def restricted_methods(self) -> list[str]:
+        """Methods for the restricted problem, the default first."""
+        return list(self.compiled.methods)
+
+    def check_restricted(self, method: str, tol: float | None) -> tuple[str, float]:
+        """The method and tolerance as the core wants them; ``"auto"`` is the default method."""
+        known = self.restricted_methods
+        if method != "auto" and method not in known:
+            raise ValueError(
+                f"restricted={method!r} does not solve the restricted problem of {self.name}; use "
+                f'"auto" or one of {", ".join(map(repr, known))}.'
+            )
+        if tol is not None and not (np.isfinite(tol) and tol >= 0):
+            raise ValueError(f"restricted_tol must be a non-negative number or None, got {tol!r}.")
+        return known[0] if method == "auto" else method, -1.0 if tol is None else float(tol)
+
+    def solve_restricted(
+        self,
+        B: ArrayLike,
+        c: ArrayLike,
+        *,
+        method: str = "auto",
+        tol: float | None = None,
+        start: ArrayLike | None = None,
+        guess: ArrayLike = 0.0,
+    ) -> NDArray:
+        """Solution of the restricted problem.
+
+        Minimises ``1/2 (||p||^2 + (sum p)^2) - b.p + conjugate(p)`` over the block set of the loss
+        (one-vs-rest: without the sum).
+
+        Parameters
+        ----------
+        B : array of shape (m,) or (rows, m)
+            One restricted problem per row, float32 or float64: ``b_j`` of the m wrong classes
+            (one-vs-rest: of all classes).
+        c : float or array of shape (rows,)
+            The bound ``c`` of each row's block set.
+        method : str
+            One of ``restricted_methods``.
+        tol : float or None
+            Tolerance of the iterative methods; None: each method's own.
+        start : array of the shape of B or None
+            A feasible block, which iterative methods start from; None: zero.
+        guess : float or array of shape (rows,)
+            A threshold that may be close to the answer's; costs or saves time only.
+
+        Returns
+        -------
+        ndarray of the shape and dtype of ``B``
+        """
+        b = np.asarray(B)
+        if b.dtype not in (np.float32, np.float64):
+            b = b.astype(np.float64)
+        rows = np.ascontiguousarray(np.atleast_2d(b))
+        if rows.ndim != 2 or rows.shape[1] == 0:
+            raise ValueError(f"B must have shape (m,) or (rows, m) with m >= 1, got {b.shape}.")
+        if not np.isfinite(rows).all():
+            raise ValueError("B contains NaN or infinity.")
+        bounds = np.ascontiguousarray(np.broadcast_to(np.asarray(c, np.float64), rows.shape[:1]))
+        if not (bounds > 0).all() or not np.isfinite(bounds).all():
+            raise ValueError("c must be positive and finite.")
+        self.check_n_classes(rows.shape[1] + 1)
+        p = np.zeros_like(rows)
+        if start is not None:
+            p[:] = np.reshape(np.asarray(start), rows.shape)
+        hint = np.ascontiguousarray(np.broadcast_to(np.asarray(guess, p.dtype), len(p)))
+        kernels.solve_restricted(
+            self.compiled, *self.check_restricted(method, tol), rows, bounds, hint, p
+        )
+        return p.reshape(b.shape)

@@ -1,0 +1,47 @@
+"""What the top-k losses share (Lapin, Hein and Schiele 2015): their k."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polymargin.losses.base import Loss
+
+
+@dataclass(frozen=True)
+class TopK(Loss):
+    """A loss of the k largest margins."""
+
+    parameters = ("top_k",)
+    top_k: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.top_k is None:
+            raise ValueError(
+                f"loss={self.name!r} needs top_k, the number of guesses that count as right: "
+                "an integer from 1 to the number of classes - 1."
+            )
+        if not int(self.top_k) >= 1:
+            raise ValueError(f"top_k must be at least 1, got {self.top_k!r}.")
+        object.__setattr__(self, "top_k", int(self.top_k))
+
+    @property
+    def k(self) -> int:
+        """``top_k``, which is known to be there."""
+        assert self.top_k is not None
+        return self.top_k
+
+    def check_n_classes(self, n_classes: int) -> None:
+        """Raise ``ValueError`` when there are not more than k classes."""
+        if self.k >= n_classes:
+            raise ValueError(
+                f"top_k={self.top_k} is too large for {n_classes} classes; it can be at most "
+                f"{n_classes - 1} (the number of classes - 1)."
+            )
+
+    def mean_of_largest(self, h: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The mean of the k largest entries of every row."""
+        largest = -np.partition(-h, self.k - 1, axis=1)[:, : self.k]
+        return np.asarray(largest.mean(axis=1))

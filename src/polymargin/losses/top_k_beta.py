@@ -1,0 +1,24 @@
+"""Top-k beta: ``(1/k) sum of the k largest max(0, h_j)``.
+
+Its block set is ``p_j <= c/k``, ``sum p <= c``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polymargin.losses.top_k import TopK
+
+
+@dataclass(frozen=True)
+class TopKBeta(TopK):
+    """The mean of the k largest margin violations."""
+
+    name = "top_k_beta"
+
+    def of_margins(self, h: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Loss of every row of margins."""
+        return self.mean_of_largest(np.maximum(h, 0.0))

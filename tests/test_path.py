@@ -21,7 +21,7 @@ from polymargin import (
     regularization_path,
 )
 from polymargin.losses import LOSSES
-from polymargin.solvers.run import Run
+from polymargin.solvers.engines.linear import LinearEngine
 from tests.estimators import LOSS_PARAMS, loss_id, make_problem, make_sparse_problem
 from tests.reference.objective import Spec, dual, dual_infeasibility, primal
 
@@ -152,11 +152,12 @@ def test_the_start_is_feasible_and_the_best_on_its_ray(loss, ratio):
     X, y = make_problem()
     problem = problem_of(X, y, loss)
     rng = np.random.default_rng(0)
-    run = Run(DualSolver(), problem, 1e-3, 1000, rng, 1, 0)
-    run.start(None)
-    run.loop(None)
-    p = run.state.dual_block().toarray()
-    run.move_to(problem.with_cost(ratio * problem.c), rng)
+    engine = LinearEngine(problem, DualSolver(), rng, n_jobs=1, few=False)
+    engine.start(None)
+    while not engine.advance(0.0, lambda: False).gap <= 1e-3:
+        pass
+    p = engine.state.dual_block().toarray()
+    engine.move_to(problem.with_cost(ratio * problem.c))
     spec = Spec(X, y, np.full(len(y), ratio), loss, problem.loss.top_k)
 
     def dual_of(block):
@@ -165,12 +166,12 @@ def test_the_start_is_feasible_and_the_best_on_its_ray(loss, ratio):
             a[np.arange(len(y)), y] = block.sum(axis=1)
         return dual(spec, a), dual_infeasibility(spec, a)
 
-    value, infeasibility = dual_of(run.state.dual_block().toarray())
+    value, infeasibility = dual_of(engine.state.dual_block().toarray())
     assert infeasibility <= 1e-12
     others = [dual_of(factor * p)[0] for factor in np.linspace(0.0, ratio, 50)]
     assert value >= max(others) - 1e-9 * abs(value)
-    V = run.state.rebuild()
-    np.testing.assert_allclose(run.state.dual_weights(), V, atol=1e-9 * abs(V).max())
+    V = engine.state.rebuild()
+    np.testing.assert_allclose(engine.state.dual_weights(), V, atol=1e-9 * abs(V).max())
 
 
 # --- sharing -------------------------------------------------------------------------------------

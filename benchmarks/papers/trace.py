@@ -17,8 +17,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from polymargin import DualSolver, Problem
-from polymargin.solvers.certificate import certify
-from polymargin.solvers.run import Run
+from polymargin.solvers import CertifiedGap
+from polymargin.solvers.dual import FEW_PASSES
+from polymargin.solvers.engines.linear import LinearEngine
+from polymargin.solvers.history import History
+from polymargin.solvers.run import Clock, Run
 
 
 @dataclass
@@ -93,7 +96,19 @@ def trace(
     found = Trace()
     rng = np.random.default_rng(check_random_state(seed).randint(np.iinfo(np.int32).max))
     began, paused, due = time.process_time(), 0.0, 0.0
-    run = Run(solver, problem, 0.0, max_iter, rng, 1, 0)
+    engine = LinearEngine(
+        problem, solver, rng, n_jobs=1, few=not solver.certify and max_iter <= FEW_PASSES
+    )
+    run = Run(
+        engine,
+        CertifiedGap(0.0),
+        max_iter=max_iter,
+        time_limit=None,
+        certify=solver.certify,
+        tol=0.0,
+        history=History("pass", 0),
+        clock=Clock(),
+    )
 
     def look(record: dict[str, Any]) -> None:
         nonlocal paused, due
@@ -103,22 +118,19 @@ def trace(
         if spent < due and not last:
             return
         due = (1.0 + spacing) * spent
-        point = None if run.outer is None else run.outer.primal_point
-        values = certify(run.state, point, None, 1)
+        values = engine.objectives()
         found.passes.append(record["pass"])
         found.seconds.append(spent)
         found.primal.append(values.primal)
         found.dual.append(values.dual)
         if observe is not None:
-            found.observed.append(
-                observe(run.state.split(run.state.W if point is None else point)[0])
-            )
+            found.observed.append(observe(engine.state.split(engine.model(copy=False).weights)[0]))
         paused += time.process_time() - now
         if last or (stop is not None and stop(found)):
             raise _EnoughError
 
     try:
-        run.start(None)
+        engine.start(None)
         run.loop(look)
     except _EnoughError:
         pass

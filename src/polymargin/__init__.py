@@ -14,9 +14,9 @@ from polymargin.estimators import (
     LinearMulticlassSVC,
     LinearMulticlassSVCCV,
 )
+from polymargin.estimators.path import RegularizationPath, regularization_path
 from polymargin.io import load, save
 from polymargin.losses import LOSSES, Loss, get_loss
-from polymargin.path import RegularizationPath, regularization_path
 from polymargin.problem import Problem
 from polymargin.solvers import (
     Checkpoint,
@@ -26,8 +26,7 @@ from polymargin.solvers import (
     Solution,
     StreamSolver,
 )
-
-__version__ = "0.1.0"
+from polymargin.version import __version__
 
 __all__ = [
     "LOSSES",
@@ -48,6 +47,7 @@ __all__ = [
     "RegularizationPathDisplay",
     "Solution",
     "StreamSolver",
+    "__version__",
     "export",
     "get_loss",
     "instruction_set",

@@ -5,13 +5,43 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polymargin.data import Rows, as_rows
 from polymargin.data.rows import Matrix
+from polymargin.kernel_functions import TrainingKernel
 from polymargin.losses import Loss
+
+
+class Examples(Protocol):
+    """What all problems have."""
+
+    @property
+    def y(self) -> NDArray[np.int32]:
+        """Class codes."""
+
+    @property
+    def c(self) -> NDArray[np.float64]:
+        """Costs."""
+
+    @property
+    def loss(self) -> Loss:
+        """The loss."""
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples."""
+
+    @property
+    def squared_lengths(self) -> NDArray[np.float64]:
+        """Squared lengths of the examples, without a constant feature."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +106,11 @@ class Problem:
         return self.rows.d
 
     @property
+    def squared_lengths(self) -> NDArray[np.float64]:
+        """``||x_i||^2``, without the constant feature."""
+        return self.rows.squared_norms
+
+    @property
     def has_intercept(self) -> bool:
         """Whether there is a constant feature."""
         return self.intercept_scaling != 0
@@ -87,7 +122,9 @@ class Problem:
 
     def with_cost(self, c: NDArray[np.float64]) -> Problem:
         """The same problem with other costs of the examples; nothing of X is copied."""
-        return replace(self, X=self.rows, c=c)
+        other = replace(self, X=self.rows, c=c)
+        other.__dict__["squared_norms"] = self.squared_norms
+        return other
 
     @cached_property
     def visited(self) -> NDArray[np.int64]:
@@ -99,3 +136,40 @@ class Problem:
         """What all-zero rows add to the primal and to the dual alike."""
         absent = (self.c > 0) & (self.squared_norms == 0)
         return float(self.c[absent].sum()) * self.loss.value_at_zero(self.n_classes)
+
+
+@dataclass(frozen=True, eq=False)
+class KernelProblem:
+    """A kernel machine to train: ``scores = K A``.
+
+    Attributes
+    ----------
+    kernel : TrainingKernel
+    y : int32 ndarray of shape (n,)
+    c : float64 ndarray of shape (n,)
+    loss : Loss
+    n_classes : int
+    """
+
+    kernel: TrainingKernel
+    y: NDArray[np.int32]
+    c: NDArray[np.float64]
+    loss: Loss
+    n_classes: int
+
+    def __post_init__(self) -> None:
+        self.loss.check_n_classes(self.n_classes)
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples."""
+        return self.kernel.n
+
+    @property
+    def squared_lengths(self) -> NDArray[np.float64]:
+        """``k(x_i, x_i)``."""
+        return self.kernel.diagonal()
+
+    def with_cost(self, c: NDArray[np.float64]) -> KernelProblem:
+        """The same problem with other costs of the examples."""
+        return replace(self, c=c)

@@ -11,7 +11,7 @@ from sklearn.model_selection import StratifiedKFold
 from polymargin import KernelMulticlassSVCCV, KernelSolver
 from polymargin.kernel_functions import KernelFunction, SharedKernel, TrainingKernel
 from polymargin.losses import get_loss
-from polymargin.solvers.kernel import KernelProblem
+from polymargin.problem import KernelProblem
 from tests.estimators import make_problem
 from tests.estimators.test_kernel_cv import EXACT, NO_ROOM, by_loss, full_search
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from polymargin._kernels import kernels
 from polymargin.data.digest import digest_of
 from polymargin.data.structure import check_sparse_structure
 
-Matrix = NDArray | sparse.csr_array
+Matrix: TypeAlias = NDArray | sparse.csr_array
 WEIGHT_ARRAYS = 4  # of the size of the weights, that a solver keeps
 
 
@@ -84,6 +84,7 @@ class DenseRows(Rows):
     """Rows of a C-contiguous array."""
 
     can_be_blocked = True
+    matrix: NDArray
 
     def __init__(self, X: NDArray) -> None:
         X = np.ascontiguousarray(X)
@@ -103,6 +104,7 @@ class CsrRows(Rows):
     """Rows of a CSR array; sorted, and with duplicates summed, in a copy where they are not."""
 
     can_be_blocked = False
+    matrix: sparse.csr_array
 
     def __init__(self, X: sparse.csr_array | sparse.csr_matrix) -> None:
         X, compiled = _checked(X)
@@ -135,7 +137,7 @@ class CsrRows(Rows):
         return self.matrix[rows]
 
 
-def as_rows(X: Rows | Matrix | sparse.csr_matrix) -> Rows:
+def as_rows(X: Rows | Matrix) -> Rows:
     """Rows of a matrix, checked; rows as they are.
 
     Parameters
@@ -155,7 +157,7 @@ def as_rows(X: Rows | Matrix | sparse.csr_matrix) -> Rows:
         raise ValueError(f"X must be a matrix, got {X.ndim} dimension(s).")
     if X.dtype not in (np.float32, np.float64):
         raise ValueError(f"X must be float32 or float64, got {X.dtype}.")
-    if not sparse.issparse(X):
+    if isinstance(X, np.ndarray):
         return DenseRows(X)
     if X.format != "csr":
         raise ValueError(f"sparse X must be CSR, got {X.format.upper()}; use X.tocsr().")

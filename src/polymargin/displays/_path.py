@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from polymargin.path import RegularizationPath
+from polymargin.estimators.path import RegularizationPath
 
 Quantity = Literal["accuracy", "norm", "objective", "n_support"]
 LABELS = {

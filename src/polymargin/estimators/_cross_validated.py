@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import _fit_context
 from sklearn.callback import CallbackContext
+from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.metadata_routing import (
@@ -19,10 +22,11 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
+from polymargin.estimators._base import CertifiedClassifier, Prepared, n_threads
 from polymargin.estimators._folds import ModelFolds
+from polymargin.estimators._grid import check_grid, spread_grid
 from polymargin.estimators._scoring import resolve_scorer, takes_weights
 from polymargin.estimators._search import FoldStep, search
-from polymargin.estimators.linear import _n_threads
 
 SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
     "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
@@ -34,11 +38,20 @@ SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
 }
 
 
+NOT_SEARCHED = ("C", "warm_start", "verbose", "stream", "checkpoint")  # parameters of models
+
+
+def search_constraints(model: type[CertifiedClassifier]) -> dict[str, list[Any]]:
+    """The constraints of the parameters of a search for models of this class."""
+    of_model = model._parameter_constraints.items()
+    return {name: c for name, c in of_model if name not in NOT_SEARCHED} | SEARCH_CONSTRAINTS
+
+
 class CrossValidatedMixin:
     """The search for C and the refit.
 
     The estimator has the parameters `cv`, `scoring`, `refit`, `early_stopping`, `n_jobs` and
-    `verbose`, and `_fitted_by_refit` names the attributes of its model.
+    `verbose`, and those of its model.
     """
 
     cv: Any
@@ -48,28 +61,72 @@ class CrossValidatedMixin:
     n_jobs: int | None
     verbose: int
     classes_: np.ndarray
-    _fitted_by_refit: ClassVar[tuple[str, ...]]
-    _unit_of_work: ClassVar[str] = "passes"
+    Cs: int | ArrayLike
+    _model_class: ClassVar[type[CertifiedClassifier]]
+    _folds_class: ClassVar[type[ModelFolds]]
     _init_callback_context: Callable[..., CallbackContext]
 
-    def _choose_and_refit(
-        self, model: Any, folds: ModelFolds, X: Any, y: np.ndarray, sample_weight: Any
-    ) -> None:
+    @property
+    def _unit_of_work(self) -> str:
+        return self._model_class._unit_of_work
+
+    @classmethod
+    def _of_the_model(cls) -> list[str]:
+        """The parameters that are the model's."""
+        return [n for n in cls._model_class._get_param_names() if n not in NOT_SEARCHED]
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: Any
+    ) -> Self:
+        """Choose C, and train the model with it.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data, or kernel values (n_samples, n_samples) for a precomputed kernel. Shared
+            by all folds; only the rows that a fold scores are copied.
+        y : array-like of shape (n_samples,)
+            Labels of any type that can be sorted.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the examples, not negative, in training and in scoring (where the scorer
+            takes weights).
+        **params : dict
+            `groups` for the splitter; with scikit-learn's metadata routing enabled, whatever the
+            splitter and the scorer request.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator.
+        """
+        model = self._model_class(**{name: getattr(self, name) for name in self._of_the_model()})
+        grid = check_grid(self.Cs)
+        prepared = model._prepare(X, y, sample_weight, C=1.0)
+        model.classes_ = prepared.target.classes
+        Cs = np.sort(spread_grid(grid, prepared.problem.squared_lengths, prepared.problem.c))
+        scorer = resolve_scorer(self.scoring, model.classes_)
+        routed = self._route(scorer, prepared.given_weight, params)
+        split = check_cv(self.cv, prepared.y, classifier=True).split
+        splits = list(split(prepared.X, prepared.y, **routed.splitter.split))
+        folds = self._folds_class(model, prepared, splits, Cs, scorer, routed.scorer.score)
+        self._choose_and_refit(model, folds, prepared)
+        return self
+
+    def _choose_and_refit(self, model: Any, folds: ModelFolds, prepared: Prepared) -> None:
         """Search, set the attributes, and train `model` with the chosen C."""
-        arguments: dict[str, Any] = {"X": X, "y": y}
-        if sample_weight is not None:
-            arguments["metadata"] = {"sample_weight": sample_weight}
+        arguments = prepared.hook_arguments
         context = self._init_callback_context(max_subtasks=1 + self.refit)
         context.call_on_fit_task_begin(estimator=self, **arguments)
         steps = self._search(folds, context, arguments)
         self._set_search_attributes(model, folds, steps)
         if self.refit:
-            self._refit(model, X, y, sample_weight, context, arguments)
+            self._refit(model, prepared, context, arguments)
         folds.warn_unless_converged(steps, type(self).__name__)
         context.call_on_fit_task_end(estimator=self, **arguments, reconstruction_attributes={})
 
     def _folds_at_a_time(self, folds: ModelFolds) -> int:
-        return _n_threads(self.n_jobs)
+        return n_threads(self.n_jobs)
 
     def _search(
         self, folds: ModelFolds, context: CallbackContext, arguments: dict[str, Any]
@@ -103,7 +160,7 @@ class CrossValidatedMixin:
     def _set_search_attributes(
         self, model: Any, folds: ModelFolds, steps: list[list[FoldStep]]
     ) -> None:
-        for name in (*self._fitted_by_refit, "feature_names_in_"):
+        for name in (*model._fitted_names, "feature_names_in_"):
             self.__dict__.pop(name, None)
         self.n_features_in_ = model.n_features_in_
         if hasattr(model, "feature_names_in_"):
@@ -123,9 +180,7 @@ class CrossValidatedMixin:
     def _refit(
         self,
         model: Any,
-        X: Any,
-        y: np.ndarray,
-        sample_weight: Any,
+        prepared: Prepared,
         context: CallbackContext,
         arguments: dict[str, Any],
     ) -> None:
@@ -135,9 +190,9 @@ class CrossValidatedMixin:
         with task.propagate_callback_context(model):
             task.call_on_fit_task_begin(estimator=self, **arguments)
             try:
-                model.fit(X, y, sample_weight)
+                model.fit(prepared.X, prepared.y, prepared.given_weight)
             finally:
-                for name in self._fitted_by_refit:
+                for name in model._fitted_names:
                     if hasattr(model, name):
                         setattr(self, name, getattr(model, name))
         task.call_on_fit_task_end(estimator=self, **arguments)

@@ -15,12 +15,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _check_method_params
 
+from polymargin.estimators._base import Prepared
 from polymargin.estimators._progress import StopRequested
 from polymargin.estimators._search import FoldStep
 from polymargin.estimators._target import encode_target
 from polymargin.estimators.linear import LinearMulticlassSVC, check_overflow
 from polymargin.problem import Problem
-from polymargin.solvers import DualSolver, Solution
+from polymargin.solvers import DualSolver, Solution, Status
+from polymargin.solvers.progress import Record
 from polymargin.solvers.solution import DualSolution
 
 
@@ -31,12 +33,8 @@ class ModelFolds(ABC):
     ----------
     model : estimator
         With the settings of all models, `classes_` and `n_features_in_`.
-    X : array or CSR of shape (n, d)
-        All examples.
-    y : ndarray of shape (n,)
-        Labels.
-    weight : float64 ndarray of shape (n,)
-        Weights of the examples.
+    prepared : Prepared
+        All examples, with C = 1.
     splits : sequence of (train, test)
         Rows of every fold.
     Cs : float64 ndarray
@@ -49,9 +47,7 @@ class ModelFolds(ABC):
     def __init__(
         self,
         model: Any,
-        X: Any,
-        y: NDArray,
-        weight: NDArray[np.float64],
+        prepared: Prepared[Any],
         splits: Sequence[tuple[Any, Any]],
         Cs: NDArray[np.float64],
         scorer: Callable[..., float],
@@ -59,14 +55,16 @@ class ModelFolds(ABC):
     ) -> None:
         self.Cs = Cs
         self._model = model
-        self._X = X
-        self._y = y
+        self._X = prepared.X
+        self._y = prepared.y
+        self._problem = prepared.problem
         self._scorer = scorer
         self._score_params = score_params
-        everyone = np.arange(len(y))
+        everyone = np.arange(len(prepared.y))
         self._held_out = [everyone[test] for _, test in splits]
         self._costs = [
-            self._cost(fold, everyone[train], weight) for fold, (train, _) in enumerate(splits)
+            self._cost(fold, everyone[train], prepared.weight)
+            for fold, (train, _) in enumerate(splits)
         ]
         self._seeds = check_random_state(model.random_state).randint(
             np.iinfo(np.int32).max, size=len(splits)
@@ -86,10 +84,10 @@ class ModelFolds(ABC):
         X, y = _safe_indexing(self._X, held_out), self._y[held_out]
         params = _check_method_params(self._X, self._score_params, indices=held_out)
         for C, (problem, solution) in zip(self.Cs, self._solutions(fold), strict=True):
-            if solution.status == "interrupted":
+            if solution.status is Status.INTERRUPTED:
                 raise KeyboardInterrupt
             fitted = self._fitted(fold, C, X)
-            fitted._set_fitted_attributes(problem, solution)
+            fitted._set_fitted(self._model.classes_, problem, solution)
             score = float(self._scorer(fitted, X, y, **params))
             if not np.isfinite(score):
                 raise ValueError(f"scoring gave {score} for C={C:g} in fold {fold + 1}.")
@@ -103,7 +101,7 @@ class ModelFolds(ABC):
     def _fitted(self, fold: int, C: float, X: Any) -> Any:
         """A model to be given the attributes of a fit, then to score the held-out rows X."""
 
-    def _look(self, record: dict[str, Any]) -> None:
+    def _look(self, record: Record) -> None:
         if self._stopped.is_set():
             raise StopRequested
 
@@ -129,8 +127,8 @@ class ModelFolds(ABC):
 
     def warn_unless_converged(self, steps: list[list[FoldStep]], name: str) -> None:
         """Say how many of the folds' models stopped early."""
-        open_ends = [step for found in steps for step in found if step.status != "converged"]
-        if not open_ends or open_ends[0].status == "uncertified":
+        open_ends = [step for found in steps for step in found if step.status.is_early]
+        if not open_ends:
             return
         worst = max(step.gap for step in open_ends)
         warnings.warn(
@@ -144,19 +142,7 @@ class ModelFolds(ABC):
 
 
 class LinearFolds(ModelFolds):
-    """The folds of a linear problem.
-
-    Parameters are those of :class:`ModelFolds`, with the problem in the place of X.
-
-    Parameters
-    ----------
-    problem : Problem
-        All examples, with C = 1.
-    """
-
-    def __init__(self, model: LinearMulticlassSVC, problem: Problem, *others: Any) -> None:
-        super().__init__(model, problem.X, *others)
-        self._problem = problem
+    """The folds of a linear problem."""
 
     def _solutions(self, fold: int) -> Iterator[tuple[Problem, Solution]]:
         problem = self._problem.with_cost(self._costs[fold])
@@ -169,7 +155,7 @@ class LinearFolds(ModelFolds):
             random_state=self._seeds[fold],
             progress=self._look,
         ):
-            if solution.status != "interrupted":
+            if solution.status is not Status.INTERRUPTED:
                 check_overflow(solution)
             yield problem, solution
 

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin.problem import Problem
-
 WEAKEST, STRONGEST = 1e-2, 1e2  # C times the mean squared length of a row
 
 
@@ -43,11 +41,6 @@ def check_grid(Cs: Any) -> NDArray[np.float64] | int:
     if counts.max() > 1:
         raise ValueError(f"Cs has duplicates: {values[counts > 1].tolist()}; give each C once.")
     return grid
-
-
-def resolve_grid(Cs: NDArray[np.float64] | int, problem: Problem) -> NDArray[np.float64]:
-    """Give the values of C for a linear problem, as :func:`spread_grid` does."""
-    return spread_grid(Cs, problem.squared_norms - problem.intercept_scaling**2, problem.c)
 
 
 def spread_grid(

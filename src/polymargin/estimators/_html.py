@@ -36,7 +36,7 @@ def certificate_rows(estimator: Any) -> list[tuple[str, str]]:
     """Names and values of what a fitted estimator proves and is; nothing if it is not fitted."""
     if not hasattr(estimator, "classes_") or not hasattr(estimator, "n_iter_"):
         return []
-    passes = "working sets" if type(estimator).__name__ == "KernelMulticlassSVC" else "passes"
+    passes = getattr(estimator, "_unit_of_work", "passes")
     rows = [
         ("objective", _number(getattr(estimator, "objective_", None))),
         ("lower bound (dual)", _number(getattr(estimator, "dual_objective_", None))),

@@ -9,21 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polymargin.estimators._base import Prepared
 from polymargin.estimators._folds import ModelFolds
 from polymargin.estimators.kernel import KernelMulticlassSVC
 from polymargin.kernel_functions import SharedKernel, TrainingKernel
-from polymargin.solvers.kernel import KernelProblem, KernelSolution, KernelSolver
+from polymargin.problem import KernelProblem
+from polymargin.solvers.kernel import KernelSolution, KernelSolver
 
 
 class KernelFolds(ModelFolds):
     """The folds of a kernel problem.
-
-    Parameters are those of :class:`ModelFolds`, with the problem in the place of X.
-
-    Parameters
-    ----------
-    problem : KernelProblem
-        All examples, with C = 1.
 
     Attributes
     ----------
@@ -31,17 +26,21 @@ class KernelFolds(ModelFolds):
         The kernel matrix of all examples, if it was given or takes at most `cache_size`.
     """
 
-    def __init__(self, model: KernelMulticlassSVC, problem: KernelProblem, *others: Any) -> None:
-        super().__init__(model, problem.kernel.X, *others)
-        self._problem = problem
+    def __init__(
+        self, model: KernelMulticlassSVC, prepared: Prepared[KernelProblem], *others: Any
+    ) -> None:
+        super().__init__(model, prepared, *others)
         self._cache_bytes = int(model.cache_size * 2**20)
-        kernel = problem.kernel
+        kernel = prepared.problem.kernel
         fits = kernel.n**2 * kernel.dtype.itemsize <= self._cache_bytes
         self.shared = SharedKernel(kernel) if fits or kernel.function is None else None
+        if self.shared is not None:
+            model._shared_kernel = self.shared  # for the refit
         self._kernels = [self.shared or self._own_kernel() for _ in range(len(self))]
 
     def _own_kernel(self) -> TrainingKernel:
-        return TrainingKernel(self._X, self._problem.kernel.function)
+        kernel = self._problem.kernel
+        return TrainingKernel(kernel.X, kernel.function)
 
     @property
     def n_kernel_evaluations(self) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin.estimators.linear import _n_threads
+from polymargin.estimators._base import n_threads
 from polymargin.kernel_functions import KernelFunction, squared_row_norms
 
 BLOCK_BYTES = 32 * 2**20
@@ -55,7 +55,7 @@ def kernel_scores(
     if function is None:
         scores[:] = X @ dual_coef.T
         return scores
-    threads = min(_n_threads(n_jobs), 1 if callable(function.kernel) else n)
+    threads = min(n_threads(n_jobs), 1 if callable(function.kernel) else n)
     columns = min(n_support, SUPPORT_AT_ONCE)
     rows = max(1, BLOCK_BYTES // (threads * columns * X.dtype.itemsize))
     rows = min(rows, -(-n // threads))

@@ -98,7 +98,19 @@ class OneFit:
         if self.estimator.verbose:
             print(self._line())
         if self.reporter is not None:
-            self.reporter({"pass": n_epochs})
+            gap = np.nan if self.certificate is None else self.certificate.gap
+            tol = self.estimator.tol if isinstance(self.estimator.tol, float) else 0.0
+            n = len(self.codes)
+            self.reporter(
+                {
+                    "pass": n_epochs,
+                    "time": 0.0,
+                    "gap": gap,
+                    "certified_gap": gap,
+                    "n_awake": n,
+                    "tol": tol,
+                }
+            )
         return self.converged
 
     def tolerances(self) -> float:

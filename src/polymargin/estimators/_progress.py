@@ -10,6 +10,8 @@ from typing import Any
 
 from sklearn.callback import CallbackContext
 
+from polymargin.solvers.progress import Record
+
 
 class StopRequested(KeyboardInterrupt):
     """A callback asked to stop; to the solver it is an interrupt like Ctrl-C."""
@@ -41,7 +43,7 @@ class PassReporter:
         self._estimator = estimator
         self._hook_arguments = hook_arguments
 
-    def __call__(self, record: dict[str, Any]) -> None:
+    def __call__(self, record: Record) -> None:
         """Report the pass that just ended."""
         task = self._context.subcontext(task_name="pass")
         task.call_on_fit_task_begin(estimator=self._estimator, **self._hook_arguments)

@@ -13,6 +13,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from polymargin.solvers import Status
+
 ONE_CLEARLY_WORSE = 3.0  # standard errors below the best: one value of C is enough to stop
 TWO_WORSE = 1.0  # the last two values of C are
 
@@ -23,7 +25,7 @@ class FoldStep(NamedTuple):
     score: float
     gap: float
     n_iter: int
-    status: str
+    status: Status
 
 
 Report = Callable[[int, int, FoldStep], bool]

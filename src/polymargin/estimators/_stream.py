@@ -17,19 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import _fit_context
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from polymargin.data import Rows, as_rows
+from polymargin.estimators._base import checked_rows
 from polymargin.estimators._labels import StreamLabels
+from polymargin.estimators._target import costs, weights_by_label
 from polymargin.losses import get_loss
+from polymargin.solvers.settings import draw_seed
 from polymargin.solvers.stream import StreamModel, StreamSolver
 
 Examples = tuple[Rows, NDArray[np.int32], NDArray[np.float64]]
 
 PLAIN = (np.ndarray, sparse.csr_array, sparse.csr_matrix)
-OF_A_FIT = ("objective_", "dual_objective_", "dual_gap_", "history_", "dual_coef_")
 
 
 @dataclass
@@ -143,7 +144,7 @@ class PartialFitMixin:
                 "loss, top_k, fit_intercept, intercept_scaling and stream must not change along a "
                 "stream: set them back, or begin another one with a clone of the estimator."
             )
-        rows = self._rows(X.astype(stream.model.dtype, copy=False))
+        rows = checked_rows(self, X.astype(stream.model.dtype, copy=False))
         if not (rows.squared_norms < np.finfo(rows.dtype).max).all():
             raise ValueError("X has values whose squares overflow: scale the features.")
         c = _costs(X, y, self.C, self.class_weight, sample_weight)
@@ -164,9 +165,8 @@ class PartialFitMixin:
             return False
         if X.shape != (len(y), self.n_features_in_) or len(y) == 0:
             return False
-        if "feature_names_in_" in vars(self) or not (sparse.issparse(X) or X.flags.c_contiguous):
-            return False
-        return True
+        named = "feature_names_in_" in vars(self)
+        return not named and (sparse.issparse(X) or bool(X.flags.c_contiguous))
 
     def _learn_batch(
         self,
@@ -200,7 +200,7 @@ class PartialFitMixin:
         settings.check()
         fixed = self._fixed_parameters()
         loss, scaling, _ = fixed
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seed = draw_seed(self.random_state)
         dtype = self.coef_.dtype if goes_on else X.dtype
         model = StreamModel(settings, loss, X.shape[1], dtype, scaling, seed)
         stream = Stream(model, StreamLabels(), 0, False, fixed)
@@ -217,7 +217,7 @@ class PartialFitMixin:
         return stream
 
     def _set_stream(self, stream: Stream) -> None:
-        for name in (*OF_A_FIT, "coef_", "intercept_", "_warm_start_state"):
+        for name in (*self._fitted_names, "_warm_start_state"):
             self.__dict__.pop(name, None)
         self._stream = stream
         self.classes_ = stream.labels.by_code[stream.labels.sorted_codes()]
@@ -253,24 +253,13 @@ def _costs(
             "class_weight='balanced' needs all labels at once and cannot be used with partial_fit: "
             "give the weights as a dict."
         )
-    c = np.full(len(y), float(C))
-    with np.errstate(over="ignore"):
-        if sample_weight is not None:
-            c *= _check_sample_weight(
-                sample_weight,
-                X,
-                dtype=np.float64,
-                ensure_non_negative=True,
-                allow_all_zero_weights=True,
-            )
-        if class_weight is not None:
-            weights = np.array([class_weight.get(label, 1.0) for label in y.tolist()], np.float64)
-            if not (np.isfinite(weights).all() and (weights >= 0).all()):
-                raise ValueError("class_weight must be finite and not negative.")
-            c *= weights
-    if not np.isfinite(c).all():
-        raise ValueError("C * sample_weight * class_weight overflows: use smaller ones.")
-    return c
+    weight = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=True
+    )
+    if class_weight is None:
+        return costs(float(C), weight, np.ones(len(y)))
+    labels, codes = np.unique(y, return_inverse=True)
+    return costs(float(C), weight, weights_by_label(class_weight, labels)[codes])
 
 
 def _merge_labels(

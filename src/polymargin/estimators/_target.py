@@ -59,10 +59,7 @@ def encode_target(
     """
     labels, label_codes = np.unique(y, return_inverse=True)
     weights = class_weights(class_weight, labels, label_codes, sample_weight)
-    with np.errstate(over="ignore"):
-        c = C * (sample_weight * weights[label_codes])
-    if not np.isfinite(c).all():
-        raise ValueError("C * sample_weight * class_weight overflows: use smaller ones.")
+    c = costs(C, sample_weight, weights[label_codes])
     present = c > 0
     kept = np.unique(label_codes[present])
     if kept.size < 2:
@@ -88,11 +85,29 @@ def class_weights(
         totals = np.bincount(label_codes, weights=sample_weight, minlength=labels.size)
         mean = totals.sum() / np.count_nonzero(totals)
         return np.divide(mean, totals, out=np.zeros(labels.size), where=totals > 0)
-    return _weights_by_label(class_weight, labels)
+    _check_keys(class_weight, labels)
+    return weights_by_label(class_weight, labels)
 
 
-def _weights_by_label(class_weight: Mapping[Any, float], labels: np.ndarray) -> np.ndarray:
+def weights_by_label(class_weight: Mapping[Any, float], labels: np.ndarray) -> np.ndarray:
     """Look the labels up; one that is not listed weighs 1."""
+    weights = np.array([class_weight.get(label, 1.0) for label in labels.tolist()], np.float64)
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ValueError(f"class_weight must be finite and not negative, got {dict(class_weight)}.")
+    return weights
+
+
+def costs(C: float, sample_weight: np.ndarray, class_weight: np.ndarray) -> np.ndarray:
+    """``C * sample_weight * class_weight`` of every example."""
+    with np.errstate(over="ignore"):
+        c: np.ndarray = C * (sample_weight * class_weight)
+    if not np.isfinite(c).all():
+        raise ValueError("C * sample_weight * class_weight overflows: use smaller ones.")
+    return c
+
+
+def _check_keys(class_weight: Mapping[Any, float], labels: np.ndarray) -> None:
+    """Raise ``ValueError`` where keys and labels seem to be of different kinds."""
     listed = [label in class_weight for label in labels]
     unknown = len(class_weight) - sum(listed)
     if unknown and not all(listed):
@@ -101,10 +116,6 @@ def _weights_by_label(class_weight: Mapping[Any, float], labels: np.ndarray) -> 
             f"class_weight has {unknown} key(s) that are no class of y, while the classes {missing}"
             " are not in class_weight: its keys must be labels as they appear in y."
         )
-    weights = np.array([class_weight.get(label, 1.0) for label in labels], dtype=np.float64)
-    if not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise ValueError(f"class_weight must be finite and not negative, got {dict(class_weight)}.")
-    return weights
 
 
 def _too_few_classes(labels: np.ndarray, kept: np.ndarray) -> str:

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
-from sklearn.base import BaseEstimator, _fit_context
-from sklearn.callback import CallbackSupportMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import _fit_context
+from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from polymargin.data import check_sparse_structure
-from polymargin.estimators._html import CertificateHTMLMixin
-from polymargin.estimators._kernel_classifier import KernelClassifierMixin, canonical
-from polymargin.estimators._progress import PassReporter
-from polymargin.estimators._target import EncodedTarget, encode_target
-from polymargin.estimators.linear import _distance_to_optimum
+from polymargin.data.rows import Matrix
+from polymargin.estimators._base import CERTIFIED, CertifiedClassifier, checked_rows
+from polymargin.estimators._kernel_classifier import KernelClassifierMixin
+from polymargin.estimators._target import EncodedTarget
 from polymargin.kernel_functions import KERNELS, TrainingKernel, resolve_gamma
 from polymargin.losses import LOSSES, get_loss
-from polymargin.solvers.kernel import KernelProblem, KernelSolution, KernelSolver
+from polymargin.problem import KernelProblem
+from polymargin.solvers.kernel import KernelSolution, KernelSolver
+from polymargin.solvers.progress import Progress
+from polymargin.solvers.settings import draw_seed
 
 
 class KernelMulticlassSVC(
-    CertificateHTMLMixin, CallbackSupportMixin, KernelClassifierMixin, BaseEstimator
+    KernelClassifierMixin, CertifiedClassifier[KernelProblem, KernelSolution]
 ):
     """Multiclass support vector machine with a kernel, trained to a certified duality gap.
 
@@ -224,7 +220,9 @@ class KernelMulticlassSVC(
         self.solver = solver
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelMulticlassSVC:
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> KernelMulticlassSVC:
         """Train the model.
 
         Parameters
@@ -242,43 +240,24 @@ class KernelMulticlassSVC(
         KernelMulticlassSVC
             The fitted estimator.
         """
-        X, y = self._validate_training_data(X, y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        target = encode_target(y, C=self.C, sample_weight=weight, class_weight=self.class_weight)
-        self.gamma_ = resolve_gamma(self.gamma, X) if not self._precomputed else 1.0
-        problem = self._problem(X, target)
+        return self._fit(X, y, sample_weight)
 
-        arguments = {"X": X, "y": y}
-        if sample_weight is not None:
-            arguments["metadata"] = {"sample_weight": weight}
-        context = self._init_callback_context(max_subtasks=self.max_iter)
-        context.call_on_fit_task_begin(estimator=self, **arguments)
-        reporter = PassReporter(context, self, arguments)
-        solution = self._solve(problem, reporter)
-        self.classes_ = target.classes
-        self._set_fitted_attributes(problem, solution)
-        if solution.status == "interrupted" and not reporter.stopped:
-            raise KeyboardInterrupt
-        self._warn_unless_converged(solution)
-        context.call_on_fit_task_end(estimator=self, **arguments, reconstruction_attributes={})
-        return self
+    _fitted_names = (
+        *CERTIFIED,
+        "support_",
+        "support_vectors_",
+        "dual_coef_",
+        "n_support_",
+        "n_kernel_evaluations_",
+    )
+    _unit_of_work = "working sets"
+    _advice = "Increase max_iter or tol, use a smaller C, or float64."
 
-    def _validate_training_data(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-        check_sparse_structure(X)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=False if self._precomputed else "csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-        )
-        check_classification_targets(y)
-        if self._precomputed:
-            check_gram_matrix(X)
-        return canonical(X), y
+    @property
+    def _accepts_sparse(self) -> bool:
+        return not self._precomputed
 
-    def _problem(self, X: Any, target: EncodedTarget) -> KernelProblem:
+    def _problem(self, X: Matrix, target: EncodedTarget) -> KernelProblem:
         return KernelProblem(
             kernel=self._training_kernel(X),
             y=target.codes,
@@ -287,75 +266,51 @@ class KernelMulticlassSVC(
             n_classes=len(target.classes),
         )
 
-    def _training_kernel(self, X: Any) -> TrainingKernel:
+    def _training_kernel(self, X: Matrix) -> TrainingKernel:
         """Give the kernel of the rows of X; the one a search has computed for them, if any."""
         if hasattr(self, "_shared_kernel"):
             return self._shared_kernel
-        return TrainingKernel(X, None if self._precomputed else self._kernel_function())
+        if self._precomputed:
+            check_gram_matrix(self, X)
+            self.gamma_ = 1.0
+            return TrainingKernel(X, None)
+        X = checked_rows(self, X).matrix
+        self.gamma_ = resolve_gamma(self.gamma, X)
+        return TrainingKernel(X, self._kernel_function())
 
-    def _solve(self, problem: KernelProblem, reporter: PassReporter) -> KernelSolution:
+    def _solve(
+        self, problem: KernelProblem, start: KernelSolution | None, progress: Progress | None
+    ) -> KernelSolution:
         solver = KernelSolver() if self.solver is None else self.solver
         solution: KernelSolution = solver.solve(
             problem,
             tol=self.tol,
             max_iter=self.max_iter,
             cache_bytes=int(self.cache_size * 2**20),
-            random_state=check_random_state(self.random_state).randint(np.iinfo(np.int32).max),
+            random_state=draw_seed(self.random_state),
             verbose=int(self.verbose),
-            start=self._start_for(problem),
-            progress=reporter if hasattr(self, "_skl_callbacks") else None,
+            start=start,
+            progress=progress,
         )
         return solution
 
-    def _start_for(self, problem: KernelProblem) -> KernelSolution | None:
-        """Give the previous solution if its dual means something for this problem."""
-        kept: KernelSolution | None = getattr(self, "_warm_start_state", None)
-        if not self.warm_start or kept is None:
-            return None
-        same = (
-            kept.loss == problem.loss
-            and kept.block.shape == (problem.kernel.n, problem.n_classes)
-            and np.array_equal(kept.y, problem.y)
-        )
-        return kept if same else None
-
-    def _set_fitted_attributes(self, problem: KernelProblem, solution: KernelSolution) -> None:
-        rows = solution.dual_coef()
-        X, dtype = problem.kernel.X, problem.kernel.dtype
-        self.support_ = np.flatnonzero(np.diff(rows.indptr))
-        self.support_vectors_ = X[self.support_] if not self._precomputed else np.empty((0, 0))
-        dual = np.ascontiguousarray(rows[self.support_].toarray().T.astype(dtype))
-        self.dual_coef_ = problem.loss.fold(dual)
-        self.n_support_ = np.bincount(problem.y[self.support_], minlength=problem.n_classes)
-        self.objective_ = solution.primal
-        self.dual_objective_ = solution.dual
-        self.dual_gap_ = solution.gap
-        self.n_iter_ = solution.n_iter
-        self.history_ = solution.history
-        self.n_kernel_evaluations_ = solution.n_kernel_evaluations
-        self.__dict__.pop("_warm_start_state", None)
-        if self.warm_start:
-            self._warm_start_state = solution
-
-    def _warn_unless_converged(self, solution: KernelSolution) -> None:
-        if solution.status not in ("max_iter", "time_limit", "stalled"):
-            return
-        reason = {"stalled": "the precision of its kernel values"}.get(
-            solution.status, f"its {solution.status}"
-        )
-        warnings.warn(
-            f"{type(self).__name__} stopped at {reason} after {solution.n_iter} "
-            f"working sets, at a relative duality gap of {solution.gap:.2g} (tol={self.tol:g}): "
-            f"{_distance_to_optimum(solution.gap)}. Increase max_iter or tol, use a smaller C, or "
-            "float64.",
-            ConvergenceWarning,
-            stacklevel=4,  # the caller of fit, which scikit-learn wraps
-        )
+    def _attributes(self, problem: KernelProblem, solution: KernelSolution) -> dict[str, Any]:
+        rows, kernel = solution.dual_coef(), problem.kernel
+        support = np.flatnonzero(np.diff(rows.indptr))
+        dual = np.ascontiguousarray(rows[support].toarray().T.astype(kernel.dtype))
+        return {
+            "support_": support,
+            "support_vectors_": np.empty((0, 0)) if self._precomputed else kernel.X[support],
+            "dual_coef_": problem.loss.fold(dual),
+            "n_support_": np.bincount(problem.y[support], minlength=problem.n_classes),
+            "n_kernel_evaluations_": solution.n_kernel_evaluations,
+        }
 
 
-def check_gram_matrix(K: np.ndarray) -> None:
+def check_gram_matrix(estimator: KernelMulticlassSVC, K: NDArray) -> None:
     """Raise ``ValueError`` unless K is square and symmetric (as far as a sample of rows shows)."""
-    if sparse.issparse(K) or K.shape[0] != K.shape[1]:
+    assert_all_finite(K, estimator_name=type(estimator).__name__, input_name="X")
+    if K.shape[0] != K.shape[1]:
         raise ValueError(
             f"A precomputed kernel must be a square matrix (n_samples, n_samples), got {K.shape}."
         )

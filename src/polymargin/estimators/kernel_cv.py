@@ -4,37 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
-from sklearn.model_selection import check_cv
-from sklearn.utils.validation import _check_sample_weight
 
-from polymargin.estimators._cross_validated import SEARCH_CONSTRAINTS, CrossValidatedMixin
+from polymargin.estimators._cross_validated import CrossValidatedMixin, search_constraints
 from polymargin.estimators._folds import ModelFolds
-from polymargin.estimators._grid import check_grid, spread_grid
 from polymargin.estimators._kernel_classifier import KernelClassifierMixin
 from polymargin.estimators._kernel_folds import KernelFolds
-from polymargin.estimators._scoring import resolve_scorer
-from polymargin.estimators._target import encode_target
 from polymargin.estimators.kernel import KernelMulticlassSVC
-from polymargin.kernel_functions import resolve_gamma
-
-_OF_THE_MODEL = (
-    "loss",
-    "kernel",
-    "gamma",
-    "degree",
-    "coef0",
-    "top_k",
-    "tol",
-    "max_iter",
-    "class_weight",
-    "cache_size",
-    "random_state",
-    "n_jobs",
-    "solver",
-)
 
 
 class KernelMulticlassSVCCV(
@@ -150,22 +127,10 @@ class KernelMulticlassSVCCV(
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{name: KernelMulticlassSVC._parameter_constraints[name] for name in _OF_THE_MODEL},
-        **SEARCH_CONSTRAINTS,
+        **search_constraints(KernelMulticlassSVC),
     }
-    _fitted_by_refit = (
-        "support_",
-        "support_vectors_",
-        "dual_coef_",
-        "n_support_",
-        "classes_",
-        "objective_",
-        "dual_objective_",
-        "dual_gap_",
-        "n_iter_",
-        "history_",
-    )
-    _unit_of_work = "working sets"
+    _model_class = KernelMulticlassSVC
+    _folds_class = KernelFolds
 
     def __init__(
         self,
@@ -210,50 +175,6 @@ class KernelMulticlassSVCCV(
         self.verbose = verbose
         self.solver = solver
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, **params: Any
-    ) -> KernelMulticlassSVCCV:
-        """Choose C, and train the model with it.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data, or kernel values (n_samples, n_samples) for a precomputed kernel. Shared
-            by all folds; only the rows that a fold scores are copied.
-        y : array-like of shape (n_samples,)
-            Labels of any type that can be sorted.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the examples, not negative, in training and in scoring (where the scorer
-            takes weights).
-        **params : dict
-            `groups` for the splitter; with scikit-learn's metadata routing enabled, whatever the
-            splitter and the scorer request.
-
-        Returns
-        -------
-        KernelMulticlassSVCCV
-            The fitted estimator.
-        """
-        model = KernelMulticlassSVC(**{name: getattr(self, name) for name in _OF_THE_MODEL})
-        grid = check_grid(self.Cs)
-        X, y = model._validate_training_data(X, y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        given_weight = None if sample_weight is None else weight
-        target = encode_target(y, C=1.0, sample_weight=weight, class_weight=self.class_weight)
-        model.gamma_ = 1.0 if self._precomputed else resolve_gamma(self.gamma, X)
-        model.classes_ = target.classes
-        problem = model._problem(X, target)
-        Cs = np.sort(spread_grid(grid, problem.kernel.diagonal(), problem.c))
-        scorer = resolve_scorer(self.scoring, target.classes)
-        routed = self._route(scorer, given_weight, params)
-        splits = list(check_cv(self.cv, y, classifier=True).split(X, y, **routed.splitter.split))
-        folds = KernelFolds(model, problem, y, weight, splits, Cs, scorer, routed.scorer.score)
-        if folds.shared is not None:
-            model._shared_kernel = folds.shared
-        self._choose_and_refit(model, folds, X, y, given_weight)
-        return self
-
     def _folds_at_a_time(self, folds: ModelFolds) -> int:
         wanted = super()._folds_at_a_time(folds)
         computing = isinstance(folds, KernelFolds) and folds.shared is None
@@ -265,9 +186,10 @@ class KernelMulticlassSVCCV(
         self.n_kernel_evaluations_ = folds.n_kernel_evaluations
 
     def _refit(self, model: Any, *arguments: Any) -> None:
+        searched = self.n_kernel_evaluations_
         super()._refit(model, *arguments)
-        if not hasattr(model, "_shared_kernel"):
-            self.n_kernel_evaluations_ += model.n_kernel_evaluations_
+        shared = hasattr(model, "_shared_kernel")
+        self.n_kernel_evaluations_ = searched + (0 if shared else model.n_kernel_evaluations_)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "dual_coef_")

@@ -3,41 +3,34 @@
 from __future__ import annotations
 
 import os
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import joblib
 import numpy as np
-from scipy import sparse
-from sklearn.base import BaseEstimator, _fit_context
-from sklearn.callback import CallbackSupportMixin
-from sklearn.exceptions import ConvergenceWarning
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import _fit_context
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
-from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from polymargin.data import Rows, as_rows, check_sparse_structure
-from polymargin.estimators._html import CertificateHTMLMixin
-from polymargin.estimators._progress import PassReporter
+from polymargin.data import check_sparse_structure
+from polymargin.data.rows import Matrix
+from polymargin.estimators._base import CERTIFIED, CertifiedClassifier, checked_rows, n_threads
 from polymargin.estimators._stream import PartialFitMixin
-from polymargin.estimators._target import EncodedTarget, encode_target
+from polymargin.estimators._target import EncodedTarget
 from polymargin.estimators._top_k import TopLabelsMixin
-from polymargin.losses import LOSSES, Loss, get_loss
+from polymargin.losses import LOSSES, get_loss
 from polymargin.problem import Problem
 from polymargin.solvers import Checkpoint, DualSolver, Solution, StreamSolver
+from polymargin.solvers.progress import Progress
+from polymargin.solvers.settings import draw_seed
 
 
 class LinearMulticlassSVC(
-    CertificateHTMLMixin,
-    CallbackSupportMixin,
     PartialFitMixin,
     TopLabelsMixin,
     LinearClassifierMixin,
     SparseCoefMixin,
-    BaseEstimator,
+    CertifiedClassifier[Problem, Solution],
 ):
     """Linear multiclass support vector machine, trained to a certified duality gap.
 
@@ -244,7 +237,9 @@ class LinearMulticlassSVC(
         self.checkpoint = checkpoint
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> LinearMulticlassSVC:
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> LinearMulticlassSVC:
         """Train the model.
 
         Parameters
@@ -262,27 +257,9 @@ class LinearMulticlassSVC(
         LinearMulticlassSVC
             The fitted estimator.
         """
-        X, y = self._validate_training_data(X, y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        target = encode_target(y, C=self.C, sample_weight=weight, class_weight=self.class_weight)
-        problem = self._problem(X, target)
+        return self._fit(X, y, sample_weight)
 
-        arguments = {"X": X, "y": y}
-        if sample_weight is not None:
-            arguments["metadata"] = {"sample_weight": weight}
-        context = self._init_callback_context(max_subtasks=self.max_iter)
-        context.call_on_fit_task_begin(estimator=self, **arguments)
-        reporter = PassReporter(context, self, arguments)
-        solution = self._solve(problem, reporter)
-        self.classes_ = target.classes
-        self._set_fitted_attributes(problem, solution)
-        if solution.status == "interrupted" and not reporter.stopped:
-            raise KeyboardInterrupt
-        self._warn_unless_converged(solution)
-        context.call_on_fit_task_end(estimator=self, **arguments, reconstruction_attributes={})
-        return self
-
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any) -> NDArray:
         """Compute the scores of the classes.
 
         Parameters
@@ -306,41 +283,12 @@ class LinearMulticlassSVC(
         tags.input_tags.sparse = True
         return tags
 
-    def _validate_training_data(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        reset: bool = True,
-        check_labels: Any = check_classification_targets,
-    ) -> tuple[Any, np.ndarray]:
-        """Check data and labels, and bring the data to a layout that the kernels read."""
-        if not (sparse.issparse(X) and X.format == "csr"):  # as_rows looks at CSR rows
-            check_sparse_structure(X)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            reset=reset,
-            ensure_all_finite=False,
-        )
-        check_labels(y)
-        return X, y
+    _fitted_names = (*CERTIFIED, "coef_", "intercept_", "dual_coef_")
+    _advice = "Increase max_iter or tol, scale the features to a similar range, or use a smaller C."
 
-    def _rows(self, X: Any) -> Rows:
-        """The rows of validated data, whose values are looked at here."""
-        try:
-            return as_rows(X)
-        except ValueError:
-            assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")  # says more
-            raise
-
-    def _problem(self, X: Any, target: EncodedTarget) -> Problem:
+    def _problem(self, X: Matrix, target: EncodedTarget) -> Problem:
         return Problem(
-            X=self._rows(X),
+            X=checked_rows(self, X),
             y=target.codes,
             c=target.c,
             loss=get_loss(self.loss, self.top_k),
@@ -348,84 +296,38 @@ class LinearMulticlassSVC(
             intercept_scaling=float(self.intercept_scaling) if self.fit_intercept else 0.0,
         )
 
-    def _solve(self, problem: Problem, reporter: PassReporter) -> Solution:
+    def _solve(
+        self, problem: Problem, start: Solution | None, progress: Progress | None
+    ) -> Solution:
         solver = DualSolver() if self.solver is None else self.solver
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        seed = draw_seed(self.random_state)
         save = {} if self.checkpoint is None else {"checkpoint": Checkpoint.of(self.checkpoint)}
-        solution = solver.solve(
+        solution: Solution = solver.solve(
             problem,
             tol=self.tol,
             max_iter=self.max_iter,
             random_state=None if self.random_state is None else seed,
-            n_jobs=_n_threads(self.n_jobs),
+            n_jobs=n_threads(self.n_jobs),
             verbose=int(self.verbose),
-            start=self._start_for(problem),
-            progress=reporter if hasattr(self, "_skl_callbacks") else None,
+            start=start,
+            progress=progress,
             **save,
         )
         check_overflow(solution)
         return solution
 
-    def _start_for(self, problem: Problem) -> Solution | None:
-        """Give the previous solution if its dual means something for this problem."""
-        kept: tuple[Loss, Solution] | None = getattr(self, "_warm_start_state", None)
-        if not self.warm_start or kept is None:
-            return None
-        loss, solution = kept
-        same = (
-            loss == problem.loss
-            and solution.block.shape == (problem.n_examples, problem.n_classes)
-            and np.array_equal(solution.y, problem.y)
-        )
-        return solution if same else None
-
-    def _set_fitted_attributes(self, problem: Problem, solution: Solution) -> None:
-        for name in ("_stream", "n_samples_seen_"):
-            self.__dict__.pop(name, None)
+    def _attributes(self, problem: Problem, solution: Solution) -> dict[str, Any]:
         fold = problem.loss.fold
-        self.coef_, self.intercept_ = fold(solution.coef), fold(solution.intercept)
-        self.objective_ = solution.primal
-        self.dual_objective_ = solution.dual
-        self.dual_gap_ = solution.gap
-        self.n_iter_ = solution.n_iter
-        self.history_ = solution.history
-        self.__dict__.pop("dual_coef_", None)
+        found = {"coef_": fold(solution.coef), "intercept_": fold(solution.intercept)}
         if self.store_dual:
-            self.dual_coef_ = fold(solution.dual_coef().T.tocsr())
-        self.__dict__.pop("_warm_start_state", None)
-        if self.warm_start:
-            self._warm_start_state = (problem.loss, solution)
+            found["dual_coef_"] = fold(solution.dual_coef().T.tocsr())
+        return found
 
-    def _warn_unless_converged(self, solution: Solution) -> None:
-        if solution.status not in ("max_iter", "time_limit"):
-            return
-        warnings.warn(
-            f"{type(self).__name__} stopped at its {solution.status} after {solution.n_iter} "
-            f"passes, at a relative duality gap of {solution.gap:.2g} (tol={self.tol:g}): "
-            f"{_distance_to_optimum(solution.gap)}. Increase max_iter or tol, scale the features "
-            "to a similar range, or use a smaller C.",
-            ConvergenceWarning,
-            stacklevel=4,  # the caller of fit, which scikit-learn wraps
-        )
+    def _stale_names(self) -> tuple[str, ...]:
+        return (*super()._stale_names(), "_stream", "n_samples_seen_")
 
 
 def check_overflow(solution: Solution) -> None:
     """Raise ``ValueError`` where the weights are not numbers."""
     if not np.isfinite(solution.coef).all() or np.isinf(solution.primal):
         raise ValueError("Training overflowed: scale the features or use a smaller C.")
-
-
-def _distance_to_optimum(gap: float) -> str:
-    """Say what a relative gap guarantees, since ``P* >= D = (1 - gap) P``."""
-    if not gap < 1.0:
-        return "no bound on the distance to the optimum is known yet"
-    return f"the objective is at most {100 * gap / (1 - gap):.2g} % above the optimum"
-
-
-def _n_threads(n_jobs: int | None) -> int:
-    """Resolve `n_jobs` without regard to a surrounding parallel backend, for reproducibility."""
-    if n_jobs is None:
-        return 1
-    if n_jobs == 0:
-        raise ValueError("n_jobs must not be 0: give a number of threads, or -1 for all cores.")
-    return int(n_jobs) if n_jobs > 0 else max(1, joblib.cpu_count() + 1 + int(n_jobs))

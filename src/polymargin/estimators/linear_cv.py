@@ -4,47 +4,17 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
-from sklearn.base import BaseEstimator, _fit_context
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
-from sklearn.model_selection import check_cv
 from sklearn.utils._param_validation import HasMethods
-from sklearn.utils.validation import _check_sample_weight
 
 from polymargin.data import check_sparse_structure
-from polymargin.estimators._cross_validated import SEARCH_CONSTRAINTS, CrossValidatedMixin
+from polymargin.estimators._cross_validated import CrossValidatedMixin, search_constraints
 from polymargin.estimators._folds import LinearFolds
-from polymargin.estimators._grid import check_grid, resolve_grid
-from polymargin.estimators._scoring import resolve_scorer
-from polymargin.estimators._target import encode_target
 from polymargin.estimators._top_k import TopLabelsMixin
 from polymargin.estimators.linear import LinearMulticlassSVC
-
-_OF_THE_MODEL = (
-    "loss",
-    "top_k",
-    "tol",
-    "max_iter",
-    "fit_intercept",
-    "intercept_scaling",
-    "class_weight",
-    "store_dual",
-    "random_state",
-    "n_jobs",
-    "solver",
-)
-_FITTED = (
-    "coef_",
-    "intercept_",
-    "classes_",
-    "objective_",
-    "dual_objective_",
-    "dual_gap_",
-    "n_iter_",
-    "history_",
-    "dual_coef_",
-)
 
 
 class LinearMulticlassSVCCV(
@@ -147,11 +117,11 @@ class LinearMulticlassSVCCV(
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **{name: LinearMulticlassSVC._parameter_constraints[name] for name in _OF_THE_MODEL},
-        **SEARCH_CONSTRAINTS,
+        **search_constraints(LinearMulticlassSVC),
         "solver": [HasMethods(["solve", "solve_path"]), None],
     }
-    _fitted_by_refit = _FITTED
+    _model_class = LinearMulticlassSVC
+    _folds_class = LinearFolds
 
     def __init__(
         self,
@@ -192,47 +162,7 @@ class LinearMulticlassSVCCV(
         self.verbose = verbose
         self.solver = solver
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, **params: Any
-    ) -> LinearMulticlassSVCCV:
-        """Choose C, and train the model with it.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data. Shared by all folds; only the rows that a fold scores are copied.
-        y : array-like of shape (n_samples,)
-            Labels of any type that can be sorted.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the examples, not negative, in training and in scoring (where the scorer
-            takes weights).
-        **params : dict
-            `groups` for the splitter; with scikit-learn's metadata routing enabled, whatever the
-            splitter and the scorer request.
-
-        Returns
-        -------
-        LinearMulticlassSVCCV
-            The fitted estimator.
-        """
-        model = LinearMulticlassSVC(**{name: getattr(self, name) for name in _OF_THE_MODEL})
-        grid = check_grid(self.Cs)
-        X, y = model._validate_training_data(X, y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        given_weight = None if sample_weight is None else weight
-        target = encode_target(y, C=1.0, sample_weight=weight, class_weight=self.class_weight)
-        problem = model._problem(X, target)
-        model.classes_ = target.classes
-        Cs = np.sort(resolve_grid(grid, problem))
-        scorer = resolve_scorer(self.scoring, target.classes)
-        routed = self._route(scorer, given_weight, params)
-        splits = list(check_cv(self.cv, y, classifier=True).split(X, y, **routed.splitter.split))
-        folds = LinearFolds(model, problem, y, weight, splits, Cs, scorer, routed.scorer.score)
-        self._choose_and_refit(model, folds, X, y, given_weight)
-        return self
-
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any) -> NDArray:
         """Compute the scores of the classes, as :meth:`LinearMulticlassSVC.decision_function`.
 
         Parameters

@@ -52,7 +52,7 @@ class Loss(ABC):
         """Whether the violation of a block's optimality conditions is defined."""
         return bool(self.compiled.has_violation)
 
-    def check_n_classes(self, n_classes: int) -> None:
+    def check_n_classes(self, n_classes: int) -> None:  # noqa: B027 (most losses fit any number)
         """Raise ``ValueError`` when the parameters do not fit the number of classes."""
 
     # --- values ----------------------------------------------------------------------------------

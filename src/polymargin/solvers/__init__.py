@@ -5,14 +5,20 @@ from polymargin.solvers.dual import DualSolver
 from polymargin.solvers.kernel import KernelSolver
 from polymargin.solvers.progress import watching
 from polymargin.solvers.solution import Solution
+from polymargin.solvers.status import Status
+from polymargin.solvers.stopping import CertifiedGap, LargestViolation, StoppingRule
 from polymargin.solvers.stream import StreamSolver
 
 __all__ = [
+    "CertifiedGap",
     "Checkpoint",
     "CheckpointError",
     "DualSolver",
     "KernelSolver",
+    "LargestViolation",
     "Solution",
+    "Status",
+    "StoppingRule",
     "StreamSolver",
     "watching",
 ]

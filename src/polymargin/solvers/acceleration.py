@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 
 from polymargin._kernels import kernels
 from polymargin.problem import Problem
-from polymargin.solvers.state import State
+from polymargin.solvers.checkpoint import Tree
+from polymargin.solvers.engines.state import State
 
 LARGEST_START = 10.0
 LARGEST_FEW = 2.0  # the same where examples do not outnumber features by far (see REDUNDANT)
@@ -184,3 +185,15 @@ class OuterLoop:
             state.Y[:] = centre
         state.kappa = kappa
         state.W[:] = (kappa * state.Y + V) / (1.0 + kappa)
+
+    def state_dict(self) -> Tree:
+        """What the passes so far have left."""
+        plain = {n: v for n, v in vars(self).items() if isinstance(v, bool | int | float)}
+        state: Tree = {"plain": plain, "previous": self._previous}
+        return state if self._mean is None else state | {"mean": self._mean}
+
+    def load_state_dict(self, state: Tree) -> None:
+        """The inverse of `state_dict`."""
+        self.__dict__.update(state["plain"])
+        self._previous[:] = state["previous"]
+        self._mean = self._state.like_weights(state["mean"]) if "mean" in state else None

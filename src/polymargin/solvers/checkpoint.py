@@ -178,18 +178,6 @@ class CheckpointFile:
             )
 
 
-def digest_of(*parts: Any) -> str:
-    """A hash of arrays (values, types and shapes), and of anything else by its ``repr``."""
-    total = hashlib.blake2b(digest_size=DIGEST_SIZE)
-    for part in parts:
-        if isinstance(part, np.ndarray):
-            total.update(f"{part.dtype.str}{part.shape}".encode())
-            total.update(np.ascontiguousarray(part).data)
-        else:
-            total.update(repr(part).encode())
-    return total.hexdigest()
-
-
 def _write_arrays(file: BinaryIO, arrays: dict[str, np.ndarray]) -> None:
     """As `numpy.savez`, which cannot be told in all versions that no pickles are wanted."""
     with zipfile.ZipFile(file, "w") as archive:

@@ -1,27 +1,34 @@
 """The dual solver: passes of exact block updates until the duality gap is certified.
 
-Here are its settings and its interface; what it does is in :mod:`~polymargin.solvers.run`.
+Here are its settings and its interface; what a pass does is in
+:mod:`~polymargin.solvers.engines.linear`, what happens between passes in
+:mod:`~polymargin.solvers.run`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 
 from polymargin.problem import Problem
 from polymargin.solvers.checkpoint import Checkpoint
+from polymargin.solvers.engines.linear import LinearEngine, LinearModel
+from polymargin.solvers.history import History
+from polymargin.solvers.made_for import made_for
 from polymargin.solvers.path_checkpoint import PathFile
 from polymargin.solvers.progress import Progress
-from polymargin.solvers.run import Run
-from polymargin.solvers.snapshot import made_for, restore
+from polymargin.solvers.run import Clock, Run
+from polymargin.solvers.settings import RandomState, Settings, draw_seed
 from polymargin.solvers.solution import Solution
+from polymargin.solvers.status import Status
+from polymargin.solvers.stopping import CertifiedGap, MostSeconds, StoppingRule
+
+FEW_PASSES = 5
 
 
-class DualSolver(BaseEstimator):
+class DualSolver(Settings):
     """Expert settings of the dual solver.
 
     Parameters
@@ -68,6 +75,9 @@ class DualSolver(BaseEstimator):
     time_limit : float or None, default=None
         Seconds after which to stop with the best certified model; those of this call, also when it
         goes on from a checkpoint.
+    stopping : StoppingRule or None, default=None
+        When to stop; None: at a certified gap of ``tol``. :class:`LargestViolation` is the rule of
+        the papers. Whatever stops it, the model is certified at the end.
     """
 
     def __init__(
@@ -84,6 +94,7 @@ class DualSolver(BaseEstimator):
         blocked: Literal["auto"] | bool = "auto",
         certify: bool = True,
         time_limit: float | None = None,
+        stopping: StoppingRule | None = None,
     ) -> None:
         self.restricted = restricted
         self.restricted_tol = restricted_tol
@@ -96,6 +107,7 @@ class DualSolver(BaseEstimator):
         self.blocked = blocked
         self.certify = certify
         self.time_limit = time_limit
+        self.stopping = stopping
 
     def solve(
         self,
@@ -103,7 +115,7 @@ class DualSolver(BaseEstimator):
         *,
         tol: float = 1e-3,
         max_iter: int = 1000,
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_jobs: int = 1,
         verbose: int = 0,
         start: Solution | None = None,
@@ -137,8 +149,9 @@ class DualSolver(BaseEstimator):
         Solution
             Also on Ctrl-C, then with status ``"interrupted"``.
         """
+        clock = Clock()
         self._check(problem)
-        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        seed = draw_seed(random_state)
         file = None
         if checkpoint is not None:
             depends = made_for(
@@ -151,18 +164,19 @@ class DualSolver(BaseEstimator):
                 length=None if self.certify else max_iter,
             )
             file = checkpoint.open(depends)
-        run = Run(self, problem, tol, max_iter, np.random.default_rng(seed), n_jobs, verbose)
+        engine = self._engine(problem, np.random.default_rng(seed), max_iter, n_jobs)
+        run = self._run(engine, tol, max_iter, verbose, clock)
         try:
-            run.start(start)
+            engine.start(start)
             if file is not None and file.saved is not None:
-                restore(run, file.saved)
+                run.load_state_dict(file.saved)
                 file.saved = None
             run.loop(progress, file)
         except KeyboardInterrupt:
-            run.status = "interrupted"
-        solution = run.solution()
-        done = run.status == "uncertified" and run.n_iter >= max_iter
-        if file is not None and (done or run.status == "converged"):
+            run.status = Status.INTERRUPTED
+        solution = solution_of(run, engine)
+        done = run.status is Status.UNCERTIFIED and run.n_iter >= max_iter
+        if file is not None and (done or run.has_converged):
             file.remove()
         return solution
 
@@ -173,7 +187,7 @@ class DualSolver(BaseEstimator):
         *,
         tol: float = 1e-3,
         max_iter: int = 1000,
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_jobs: int = 1,
         verbose: int = 0,
         progress: Progress | None = None,
@@ -190,7 +204,7 @@ class DualSolver(BaseEstimator):
         Solution
         """
         self._check(problem)
-        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        seed = draw_seed(random_state)
         rng = np.random.default_rng(seed)
         Cs = [float(C) for C in Cs]
         file = None
@@ -205,35 +219,55 @@ class DualSolver(BaseEstimator):
                 length=max_iter,
             )
             file = PathFile(checkpoint.open(depends | {"Cs": repr(Cs)}))
-        run: Run | None = None
+        engine: LinearEngine | None = None
         for i, C in enumerate(Cs):
             scaled = problem.with_cost(C * problem.c)
             known = None if file is None else file.found(i, scaled)
             if known is not None:
                 yield known
                 continue
+            clock = Clock()
+            if engine is None:
+                engine = self._engine(scaled, rng, max_iter, n_jobs)
+                engine.start(None)
+            else:
+                engine.move_to(scaled)
+            run = self._run(engine, tol, max_iter, verbose, clock)
+            if file is not None and file.state is not None:
+                run.load_state_dict(file.state)
+                file.state = None
             try:
-                if run is None:
-                    run = Run(self, scaled, tol, max_iter, rng, n_jobs, verbose)
-                    run.start(None)
-                    if file is not None and file.state is not None:
-                        restore(run, file.state)
-                        file.state = None
-                else:
-                    run.move_to(scaled, rng)
                 run.loop(progress, file)
             except KeyboardInterrupt:
-                if run is None:
-                    raise
-                run.status = "interrupted"
-            solution = run.solution()
+                run.status = Status.INTERRUPTED
+            solution = solution_of(run, engine)
             if file is not None:
                 file.add(solution)
             yield solution
-            if run.status == "interrupted":
+            if run.status is Status.INTERRUPTED:
                 return
         if file is not None:
             file.remove()
+
+    def _engine(
+        self, problem: Problem, rng: np.random.Generator, max_iter: int, n_jobs: int
+    ) -> LinearEngine:
+        few = not self.certify and max_iter <= FEW_PASSES
+        return LinearEngine(problem, self, rng, n_jobs=n_jobs, few=few)
+
+    def _run(
+        self, engine: LinearEngine, tol: float, max_iter: int, verbose: int, clock: Clock
+    ) -> Run[LinearModel]:
+        return Run(
+            engine,
+            CertifiedGap(tol) if self.stopping is None else self.stopping,
+            max_iter=max_iter,
+            time_limit=self.time_limit,
+            certify=self.certify,
+            tol=tol,
+            history=History("pass", verbose),
+            clock=clock,
+        )
 
     def _check(self, problem: Problem) -> None:
         problem.loss.check_restricted(self.restricted, self.restricted_tol)
@@ -257,5 +291,41 @@ class DualSolver(BaseEstimator):
             )
         if not isinstance(self.blocked, bool) and self.blocked != "auto":
             raise ValueError(f'blocked must be "auto", True or False, got {self.blocked!r}.')
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise ValueError(f"time_limit must be positive seconds or None, got {self.time_limit}.")
+        MostSeconds(self.time_limit)
+        self._check_stopping(problem)
+
+    def _check_stopping(self, problem: Problem) -> None:
+        rule = self.stopping
+        if rule is not None and not isinstance(rule, StoppingRule):
+            raise ValueError(f"stopping must be a StoppingRule or None, got {rule!r}.")
+        if rule is None or not rule.needs_violation:
+            return
+        if not problem.loss.has_violation:
+            raise ValueError(
+                f"{rule!r} cannot stop {problem.loss.name}, whose blocks have no violation; leave "
+                "stopping out."
+            )
+        if self.acceleration not in ("auto", False):
+            raise ValueError(
+                f"{rule!r} needs the weights of the dual, which the accelerated outer loop does "
+                'not have: use acceleration="auto" or False.'
+            )
+
+
+def solution_of(run: Run[LinearModel], engine: LinearEngine) -> Solution:
+    """What a run found."""
+    best, pb = run.result(), engine.problem
+    assert best.model is not None
+    coef, intercept = engine.state.split(best.model.weights)
+    return Solution(
+        coef=coef,
+        intercept=intercept,
+        certificate=best.certificate,
+        n_iter=run.n_iter,
+        history=run.history.arrays(),
+        status=run.status,
+        block=best.model.block,
+        c=pb.c,
+        y=pb.y,
+        loss=pb.loss,
+    )

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from polymargin.solvers.certificate import Certificate
+
 
 class History:
     """Columns of figures, by name.
@@ -14,7 +16,7 @@ class History:
     Parameters
     ----------
     step : str
-        What is counted: "pass" or "set".
+        What is counted: "pass", "set" or "epoch".
     verbose : int
         Whether to print every row.
     """
@@ -26,10 +28,9 @@ class History:
         self._verbose = verbose
         self._columns: dict[str, list[float]] = {name: [] for name in self.NAMES}
 
-    def add(
-        self, n_iter: int, elapsed: float, primal: float, dual: float, gap: float, n_awake: int
-    ) -> None:
+    def add(self, n_iter: int, elapsed: float, found: Certificate, n_awake: int) -> None:
         """Note a row."""
+        primal, dual, gap = found.primal, found.dual, found.gap
         row = (n_iter, elapsed, primal, dual, gap, n_awake)
         for name, value in zip(self.NAMES, row, strict=True):
             self._columns[name].append(value)

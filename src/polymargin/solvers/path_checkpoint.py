@@ -7,10 +7,12 @@ from typing import Any
 from scipy import sparse
 
 from polymargin.problem import Problem
+from polymargin.solvers.certificate import Certificate
 from polymargin.solvers.checkpoint import CheckpointFile, Tree
 from polymargin.solvers.solution import Solution
+from polymargin.solvers.status import Status
 
-PLAIN = ("coef", "intercept", "primal", "dual", "gap", "n_iter", "status", "history")
+PLAIN = ("coef", "intercept", "primal", "dual", "n_iter", "status", "history")
 PARTS = ("data", "indices", "indptr")
 
 
@@ -57,6 +59,15 @@ class PathFile:
 def _solution(tree: Tree, problem: Problem) -> Solution:
     parts: Any = tuple(tree["block"][part] for part in PARTS)
     shape = (problem.n_examples, problem.n_classes)
-    plain = {name: tree[name] for name in PLAIN}
-    block = sparse.csr_array(parts, shape=shape)
-    return Solution(**plain, block=block, c=problem.c, y=problem.y, loss=problem.loss)
+    return Solution(
+        coef=tree["coef"],
+        intercept=tree["intercept"],
+        certificate=Certificate(tree["primal"], tree["dual"]),
+        n_iter=tree["n_iter"],
+        status=Status(tree["status"]),
+        history=tree["history"],
+        block=sparse.csr_array(parts, shape=shape),
+        c=problem.c,
+        y=problem.y,
+        loss=problem.loss,
+    )

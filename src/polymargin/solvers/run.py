@@ -1,322 +1,279 @@
-"""One run of the dual solver: the passes, when to certify, when to stop.
+"""The one loop: passes of an engine until a rule says to stop.
 
-What happens per example is compiled (``src/core``); a run decides per pass: whom to visit
-(:mod:`~polymargin.solvers.shrinking`), the outer loop
-(:mod:`~polymargin.solvers.acceleration`), and when a certificate
-(:mod:`~polymargin.solvers.certificate`) is worth its cost of a pass.
+It has the clock, the limits, the history, the reports, the best model so far, the checkpoints and
+the status. What a pass is, and what a model is worth, is the engine's
+(:mod:`polymargin.solvers.engines`).
 """
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Generic, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
-
-from polymargin._kernels import kernels
-from polymargin.problem import Problem
-from polymargin.solvers.acceleration import OuterLoop, initial_kappa
-from polymargin.solvers.certificate import Certificate, certify, squared_norm
-from polymargin.solvers.checkpoint import CheckpointFile
+from polymargin.solvers.certificate import Certificate
+from polymargin.solvers.checkpoint import CheckpointError, Tree
+from polymargin.solvers.engines.base import Engine, Model, Seen
 from polymargin.solvers.history import History
-from polymargin.solvers.path_checkpoint import PathFile
 from polymargin.solvers.progress import Progress, Record, to_all_listeners
-from polymargin.solvers.sequential import SequentialSchedule
-from polymargin.solvers.shrinking import AdaptiveSchedule
-from polymargin.solvers.snapshot import snapshot
-from polymargin.solvers.solution import Solution, best_factor, feasible_start
-from polymargin.solvers.state import Pass, State, SweepTotals
+from polymargin.solvers.status import Status
+from polymargin.solvers.stopping import Look, MostPasses, MostSeconds, StoppingRule
 
-if TYPE_CHECKING:
-    from polymargin.solvers.dual import DualSolver
-
-CHUNK = {"rows": 2e8, "listed": 2e8, "blocked": 4e9}  # multiplications between looks at Ctrl-C
-FIRST_GUESS = {True: 0.66, False: 0.7}  # of the gap to what a full, a short sweep sees of it
 LONGEST_WAIT = 50  # passes between two certificates at most
-FEW_PASSES = 5
-L2_BYTES = 400_000
-MANY_VECTORS = 16
+FIRST_GUESS = {"full": 0.66, "short": 0.7}  # of the gap to what a pass of a kind sees of it
+MOST_GUESS = {"full": 1.0, "short": 2.0}  # a short pass does not see all of the gap
 
 
-def sweep_mode(state: State, blocked: Literal["auto"] | bool) -> str:
-    """``"blocked"`` or ``"rows"``: how to sweep.
+class Saver(Protocol):
+    """Where a run is saved."""
 
-    Blocks are for dense rows; they pay where W does not fit the second-level cache and has many
-    classes.
-    """
-    if not state.problem.rows.can_be_blocked or blocked is False:
-        return "rows"
-    vectors = state.W.itemsize * state.ld // kernels.vector_bytes
-    large = state.W.nbytes >= L2_BYTES and vectors >= MANY_VECTORS
-    return "blocked" if large or blocked is True else "rows"
+    def due(self, n_passes: int) -> bool:
+        """Whether it is time to."""
+
+    def save(self, state: Tree) -> None:
+        """Replace what was saved."""
 
 
-@dataclass
-class _Best:
+class Clock:
+    """Seconds since the solver was called, and those of the calls it goes on from."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+        self.before = 0.0
+
+    @property
+    def now(self) -> float:
+        """Seconds of this call."""
+        return time.perf_counter() - self._began
+
+    @property
+    def total(self) -> float:
+        """Seconds of all calls."""
+        return self.before + self.now
+
+
+@dataclass(frozen=True)
+class Best(Generic[Model]):
+    """A model with its certificate."""
+
     certificate: Certificate
-    weights: NDArray
-    block: sparse.csr_array
+    model: Model | None  # None: the engine's own
 
 
-class Run:
-    """One call of :meth:`DualSolver.solve`, or of :meth:`DualSolver.solve_path`."""
+class Run(Generic[Model]):
+    """Passes of an engine under a set of rules.
+
+    Parameters
+    ----------
+    engine : Engine
+    rule : StoppingRule
+        What to reach.
+    max_iter : int
+        Passes at most.
+    time_limit : float or None
+        Seconds at most.
+    certify : bool
+        False: make all passes, and look at nothing.
+    tol : float
+        For the reports.
+    history : History
+    clock : Clock
+        Running since the solver was called.
+    """
 
     def __init__(
         self,
-        settings: DualSolver,
-        problem: Problem,
-        tol: float,
+        engine: Engine[Model],
+        rule: StoppingRule,
+        *,
         max_iter: int,
-        rng: np.random.Generator,
-        n_jobs: int,
-        verbose: int,
+        time_limit: float | None,
+        certify: bool,
+        tol: float,
+        history: History,
+        clock: Clock,
     ) -> None:
-        self.settings = settings
-        self.problem = problem
-        self.tol = tol
+        self.engine = engine
+        self.rule = rule
         self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        began = time.perf_counter()
-        self.rng = rng
-        self.state = State(problem)
-        self.mode = sweep_mode(self.state, settings.blocked)
-        self.state.set_method(
-            *problem.loss.check_restricted(settings.restricted, settings.restricted_tol)
-        )
-        self.outer: OuterLoop | None = None
-        self._begin(rng)
-        self.began = began  # the engine's set-up counts
-
-    def _begin(self, rng: np.random.Generator) -> None:
-        """Count from zero, with everybody awake."""
-        self.began = time.perf_counter()
-        self.spent = 0.0  # seconds before the checkpoint it goes on from
-        self.plan = self._schedule(rng)
-        self.best: _Best | None = None
-        self.status = "max_iter" if self.settings.certify else "uncertified"
+        self.certify = certify
+        self.tol = tol
+        self.history = history
+        self.clock = clock
+        self.time_limit = MostSeconds(time_limit)
+        self._rules = (*((rule,) if certify else ()), MostPasses(max_iter), self.time_limit)
+        self.status = Status.MAX_ITER if certify else Status.UNCERTIFIED
         self.n_iter = 0
-        self.dual_sum = self.state.dual_sum()
-        self.guess = dict(FIRST_GUESS)
-        self.last_certified = 0
-        self.v: float | None = None  # ||V||^2 after pass v_pass
-        self.v_pass = -1
-        self.history = History("pass", self.verbose)
+        self.best: Best[Model] | None = None
+        self.certificate = engine.known  # the latest
+        self._certified = -1  # the pass of the latest one that looked at all examples
+        self._guess = dict(FIRST_GUESS)
 
-    def _schedule(self, rng: np.random.Generator) -> AdaptiveSchedule | SequentialSchedule:
-        chosen = self.settings
-        if chosen.schedule == "sdm":
-            return SequentialSchedule(
-                self.state,
-                rng,
-                shrinking=chosen.shrinking,
-                shuffle=chosen.shuffle,
-                cooling=chosen.cooling,
-                effort=chosen.effort,
-            )
-        return AdaptiveSchedule(
-            self.state,
-            rng,
-            shrinking=chosen.shrinking,
-            shuffle=chosen.shuffle,
-            short=chosen.certify,
+    # --- passes ----------------------------------------------------------------------------------
+
+    def loop(self, progress: Progress | None = None, saver: Saver | None = None) -> None:
+        """Passes until a rule is met."""
+        report = to_all_listeners(progress)
+        if self.certificate is not None and self._is_over(None):  # a start may be good enough
+            return
+        while True:
+            goal = math.inf if self.certificate is None else self.rule.goal(self.certificate)
+            seen = self.engine.advance(goal, self._out_of_time)
+            self.n_iter += 1
+            self._look_at(seen)
+            if report is not None:
+                report(self._record(seen))
+            if self._is_over(seen):
+                break
+            if saver is not None and saver.due(self.n_iter):
+                saver.save(self.state_dict())
+        if saver is not None and self.n_iter >= self.max_iter and not self.has_converged:
+            saver.save(self.state_dict())  # to go on from with a larger max_iter
+        if self.certify and self._certified < self.n_iter:
+            self._certify(None)
+
+    @property
+    def has_converged(self) -> bool:
+        """Whether the rule was met."""
+        return self.status is Status.CONVERGED
+
+    def _is_over(self, seen: Seen | None) -> bool:
+        """Whether a rule is met; then the status says which."""
+        for rule in self._rules:
+            if rule.met(self._look(seen)) and self._is_met_by_all(rule, seen):
+                if self.certify:
+                    self.status = rule.status
+                return True
+        if seen is not None and seen.stalled:
+            self.status = Status.STALLED
+            return True
+        return False
+
+    def _look(self, seen: Seen | None) -> Look:
+        fresh = seen is None or self._certified == self.n_iter or seen.certificate is not None
+        return Look(
+            n_iter=self.n_iter,
+            seconds=self.clock.now,
+            certificate=self.certificate if fresh else None,
+            violation=math.nan if seen is None else seen.violation,
+            everyone=seen is not None and seen.everyone,
         )
 
-    def start(self, start: Solution | None) -> None:
-        """Warm start, and the outer loop if the problem asks for one."""
-        if start is not None:
-            self._take_over(start)
-        self._accelerate()
+    def _is_met_by_all(self, rule: StoppingRule, seen: Seen | None) -> bool:
+        """Whether the rule that those visited meet is also met when all examples are looked at."""
+        if rule is not self.rule or seen is None or not seen.provisional:
+            return True
+        self.certificate = self.engine.certify()
+        self._certified = self.n_iter
+        return rule.met(self._look(None))
 
-    def _accelerate(self) -> None:
-        choice = self.settings.acceleration
-        few = not self.settings.certify and self.max_iter <= FEW_PASSES
-        if choice == "auto" and (few or self.settings.schedule == "sdm"):
+    def _out_of_time(self) -> bool:
+        return self.time_limit.met(Look(seconds=self.clock.now))
+
+    # --- certificates ----------------------------------------------------------------------------
+
+    def _look_at(self, seen: Seen) -> None:
+        if not self.certify:
             return
-        kappa = initial_kappa(self.problem, choice)
-        if kappa > 0:
-            may_grow = choice == "auto" or choice is True
-            self.outer = OuterLoop(self.state, kappa, may_grow=may_grow)
+        if seen.certificate is not None:
+            self._note(seen.certificate, seen)
+        elif self._worth_certifying(seen):
+            self._certify(seen)
+        if self.rule.must_see_everyone(self._look(seen)):
+            self.engine.see_everyone()
 
-    def _take_over(self, start: Solution) -> None:
-        pb = self.problem
-        shape = (pb.n_examples, pb.n_classes)
-        if start.block.shape != shape or start.loss != pb.loss:
-            raise ValueError(
-                f"start is a solution for {start.loss} with {start.block.shape[0]} examples and "
-                f"{start.block.shape[1]} classes; this problem is {pb.loss} with {shape[0]} and "
-                f"{shape[1]}."
-            )
-        if not np.array_equal(start.y, pb.y):
-            raise ValueError("start is a solution for other labels; its dual means nothing here.")
-        self.state.set_dual(start.block)
-        V = self.state.rebuild()
-        factor = feasible_start(self.problem.c, start, float(np.vdot(V, V)))
-        self.state.set_dual((start.block * factor).tocsr())
-        self.state.W[:] = V * V.dtype.type(factor)
-        self.dual_sum = self.state.dual_sum()
+    def _worth_certifying(self, seen: Seen) -> bool:
+        if math.isnan(seen.gap) and not seen.may_wait:
+            return True
+        waited = self.n_iter - self._certified >= LONGEST_WAIT and not seen.may_wait
+        return waited or self.rule.near(self._guess[seen.kind] * seen.gap)
 
-    def move_to(self, problem: Problem, rng: np.random.Generator) -> None:
-        """Go on from here with the same problem at other costs, a multiple of these."""
-        state = self.state
-        V = state.dual_weights()
-        ratio = float(problem.c.max() / self.problem.c.max())
-        factor = best_factor(ratio, self.dual_sum, squared_norm(V))
-        state.set_dual((state.dual_block() * factor).tocsr())
-        self.problem = problem
-        state.set_cost(problem)
-        state.W[:] = V * V.dtype.type(factor)
-        if self.outer is None:
-            self._accelerate()
-        else:
-            self.outer.begin_again(initial_kappa(problem, self.settings.acceleration))
-        self._begin(rng)
+    def _certify(self, seen: Seen | None) -> None:
+        found = self.engine.certify()
+        if seen is not None and seen.gap > 0:
+            self._guess[seen.kind] = min(MOST_GUESS[seen.kind], found.gap / seen.gap)
+        self._note(found, seen)
+        if self.rule.met(self._look(None)) and self.status is not Status.INTERRUPTED:
+            self.status = Status.CONVERGED
 
-    def loop(
-        self, progress: Progress | None, checkpoint: CheckpointFile | PathFile | None = None
-    ) -> None:
-        """Passes until the gap is certified or a limit is reached."""
-        relative = float("inf")
-        progress = to_all_listeners(progress)
-        while self.n_iter < self.max_iter:
-            visits = self.plan.next_pass()
-            seen = self._sweep(visits)
-            self.plan.after(visits, seen)
-            self.n_iter += 1
-            n_awake = len(visits.order)
-            if visits.full or self.settings.schedule == "auto":
-                relative = self._outer_step(seen, visits.full)
-                if self.settings.certify and self._worth_certifying(relative, visits.full):
-                    self._certify(relative, visits)
-            elif self.outer is not None:
-                self.outer.step()
-            if progress is not None:
-                progress(self._record(relative, n_awake))
-            if self.status == "converged" or self._out_of_time():
-                break
-            if checkpoint is not None:
-                self._save(checkpoint)
-        if self.settings.certify and self.last_certified < self.n_iter:
-            self._certify(float("nan"), None)
-
-    def _save(self, checkpoint: CheckpointFile | PathFile) -> None:
-        """Save when it is time, and at the last pass: to go on with a larger ``max_iter``."""
-        if checkpoint.due(self.n_iter) or self.n_iter == self.max_iter:
-            checkpoint.save(snapshot(self))
-
-    def _sweep(self, visits: Pass) -> SweepTotals:
-        order = visits.order
-        mode = self.mode if visits.full else "listed"
-        per_visit = (self.problem.rows.per_row + 1) * self.state.ld
-        chunk = max(256, int(CHUNK[mode] / per_visit))
-        total = SweepTotals(0.0, 0.0, 0.0, 0, 0)
-        for first in range(0, len(order), chunk):
-            total += self.state.sweep(order[first : first + chunk], mode, n_jobs=self.n_jobs)
-            if self._out_of_time():
-                break
-        self.dual_sum += total.dual
-        return total
-
-    def _outer_step(self, seen: SweepTotals, full: bool) -> float:
-        """The estimated relative gap after a pass; extrapolates."""
-        gap = seen.gap
-        if self.outer is None:
-            v = squared_norm(self.state.W)
-        else:
-            v, distance = self.outer.step()
-            gap += 0.5 * distance
-        self.v, self.v_pass = v, self.n_iter
-        dual = self.dual_sum - 0.5 * v + self.problem.constant_loss
-        if self.outer is not None and full:
-            self.outer.control(dual, gap)
-            self.plan.keep_awake(self.outer.stands_still)
-        primal = dual + gap
-        return gap / primal if primal > 0 else float("inf")
-
-    def _worth_certifying(self, relative: float, full: bool) -> bool:
-        waited = self.n_iter - self.last_certified
-        return self.guess[full] * relative <= self.tol or (full and waited >= LONGEST_WAIT)
-
-    def _certify(self, relative: float, visits: Pass | None) -> None:
-        point = self.state.W if self.outer is None else self.outer.primal_point
-        known = self.v if self.n_iter == self.v_pass else None
-        found = certify(self.state, None if self.outer is None else point, known, self.n_jobs)
-        self.dual_sum = self.state.dual_sum()
-        self.last_certified = self.n_iter
-        if relative > 0 and visits is not None:
-            most = 1.0 if visits.full else 2.0  # a short pass does not see all of the gap
-            self.guess[visits.full] = min(most, found.gap / relative)
-        self.plan.wake()
-        n_awake = 0 if visits is None else len(visits.order)
-        self.history.add(self.n_iter, self._elapsed(), found.primal, found.dual, found.gap, n_awake)
-        if not np.isfinite(found.gap):
+    def _note(self, found: Certificate, seen: Seen | None) -> None:
+        """Write a certificate down, and keep the model if it is the best."""
+        self.certificate = found
+        if seen is None or not seen.provisional:
+            self._certified = self.n_iter
+        n_visited = 0 if seen is None else seen.n_visited
+        self.history.add(self.n_iter, self.clock.total, found, n_visited)
+        if not math.isfinite(found.gap):
             raise ValueError(
                 f"The objective cannot be evaluated (primal {found.primal:.3g}, dual "
-                f"{found.dual:.3g}): the data or C are too large for {self.state.W.dtype}. Scale "
-                "the features, use a smaller C, or float64."
+                f"{found.dual:.3g}): the data or C are too large for this precision. Scale the "
+                "features, use a smaller C, or float64."
             )
-        converged = found.gap <= self.tol
-        if self.best is None or found.gap < self.best.certificate.gap:
-            # nothing touches the weights after the last certificate, so they need no copy
-            self.set_best(found, point if converged else point.copy(), self.state.dual_block())
-        if converged and self.status == "max_iter":
-            self.status = "converged"
+        if self.engine.last_is_best:
+            self.best = Best(found, None)
+        elif self.best is None or found.gap < self.best.certificate.gap:
+            # nothing touches the model after the last certificate, so it needs no copy
+            is_last = self.rule.met(self._look(None))
+            self.best = Best(found, self.engine.model(copy=not is_last))
 
-    def set_best(self, found: Certificate, weights: NDArray, block: sparse.csr_array) -> None:
-        """Keep a model as the best so far."""
-        self.best = _Best(found, weights, block)
+    def result(self) -> Best[Model]:
+        """The best certified model; without certificates, the last one."""
+        if self.certify and (self.best is None or self.engine.last_is_best):
+            if self._certified < self.n_iter or self.status is Status.INTERRUPTED:
+                self._certify(None)
+            assert self.certificate is not None
+            if self.engine.last_is_best or self.best is None:
+                self.best = Best(self.certificate, None)
+        nothing = Certificate(math.nan, math.nan)
+        found = Best(nothing, None) if self.best is None else self.best
+        model = self.engine.model(copy=False) if found.model is None else found.model
+        return Best(found.certificate, model)
 
-    def _record(self, relative: float, n_awake: int) -> Record:
-        certified = self.best.certificate.gap if self.best else float("nan")
+    def _record(self, seen: Seen) -> Record:
+        best = math.nan if self.best is None else self.best.certificate.gap
         return {
             "pass": self.n_iter,
-            "time": self._elapsed(),
-            "gap": relative,
-            "certified_gap": certified,
-            "n_awake": n_awake,
+            "time": self.clock.total,
+            "gap": seen.gap,
+            "certified_gap": math.nan if seen.provisional else best,
+            "n_awake": seen.n_visited,
             "tol": self.tol,
         }
 
-    def _elapsed(self) -> float:
-        return self.spent + time.perf_counter() - self.began
+    # --- checkpoints -----------------------------------------------------------------------------
 
-    def _out_of_time(self) -> bool:
-        limit = self.settings.time_limit
-        if limit is None or self._elapsed() - self.spent < limit:
-            return False
-        if self.status == "max_iter":
-            self.status = "time_limit"
-        return True
-
-    def solution(self) -> Solution:
-        """The best certified model; without certificates, the last one."""
-        if self.best is None and self.settings.certify:
-            self.v_pass = -1  # Ctrl-C may have ended a pass halfway since ||V||^2 was computed
-            self._certify(float("nan"), None)
-        if self.best is not None:
-            weights, block = self.best.weights, self.best.block
+    def state_dict(self) -> Tree:
+        """Everything that the passes so far have left: a run that loads it goes on the same way."""
+        state: Tree = {
+            "n_iter": self.n_iter,
+            "certified": self._certified,
+            "guess": dict(self._guess),
+            "history": self.history.arrays(),
+            "seconds": self.clock.total,
+            "engine": self.engine.state_dict(),
+        }
+        if self.best is not None and self.best.model is not None:
             found = self.best.certificate
-            gap = found.gap
-        else:
-            weights = self.state.W if self.outer is None else self.outer.primal_point
-            block = self.state.dual_block()
-            found, gap = Certificate(float("nan"), float("nan")), float("nan")
-        pb = self.problem
-        coef, intercept = self.state.split(weights)
-        return Solution(
-            coef=coef,
-            intercept=intercept,
-            primal=found.primal,
-            dual=found.dual,
-            gap=gap,
-            n_iter=self.n_iter,
-            history=self.history.arrays(),
-            status=self.status,
-            block=block,
-            c=pb.c,
-            y=pb.y,
-            loss=pb.loss,
-        )
+            state["best"] = {"primal": found.primal, "dual": found.dual}
+            state["best"]["model"] = self.engine.model_state(self.best.model)
+        return state
+
+    def load_state_dict(self, state: Tree) -> None:
+        """Go on from a state; the engine must have been made for the same problem."""
+        if state["n_iter"] > self.max_iter:
+            raise CheckpointError(
+                f"The checkpoint is of pass {state['n_iter']}, past max_iter={self.max_iter}: "
+                "raise max_iter, or remove the checkpoint to start afresh."
+            )
+        self.n_iter = state["n_iter"]
+        self._certified = state["certified"]
+        self._guess = dict(state["guess"])
+        self.history.restore(state["history"])
+        self.clock.before = state["seconds"]
+        self.engine.load_state_dict(state["engine"])
+        if "best" in state:
+            best = state["best"]
+            found = Certificate(best["primal"], best["dual"])
+            self.best = Best(found, self.engine.load_model(best["model"]))
+            self.certificate = found

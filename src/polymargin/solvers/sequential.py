@@ -16,7 +16,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin.solvers.state import Pass, State, SweepTotals
+from polymargin.solvers.checkpoint import Tree
+from polymargin.solvers.engines.state import Pass, State, SweepTotals
 
 FIRST_EPSILON = 1.0
 NO_COOLING = 1e-3  # epsilon where it does not cool: the accuracy the paper calls high
@@ -82,8 +83,25 @@ class SequentialSchedule:
         if self._shrunk is not None and len(self._shrunk) == 0:
             self._shrunk = None
 
-    def wake(self) -> None:
+    def wake(self, *, everyone: bool = False) -> None:
         """Nothing sleeps beyond a full loop."""
+        if everyone:
+            self._shrunk = None
 
     def keep_awake(self, everybody: bool) -> None:
         """The method decides by itself."""
+
+    def state_dict(self) -> Tree:
+        """What the passes so far have left."""
+        state: Tree = {
+            "epsilon": self.epsilon,
+            "effort": self._effort,
+            "violation": self._violation,
+        }
+        return state if self._shrunk is None else state | {"shrunk": self._shrunk}
+
+    def load_state_dict(self, state: Tree) -> None:
+        """The inverse of `state_dict`."""
+        self.epsilon, self._effort = state["epsilon"], state["effort"]
+        self._violation[:] = state["violation"]
+        self._shrunk = state.get("shrunk")

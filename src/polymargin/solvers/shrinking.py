@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polymargin._kernels import kernels
-from polymargin.solvers.state import Pass, State, SweepTotals
+from polymargin.solvers.checkpoint import Tree
+from polymargin.solvers.engines.state import Pass, State, SweepTotals
 
 TARGET = 0.1  # theta
 LONGEST = 16.0
@@ -47,6 +48,8 @@ class AdaptiveSchedule:
     short : bool
         Whether short passes may follow full ones.
     """
+
+    _SCALARS = ("awake", "n_short", "pass", "mean")
 
     def __init__(
         self,
@@ -119,11 +122,13 @@ class AdaptiveSchedule:
         listed = entries / len(self._busy) + 1
         return min(int(vectors / (LISTED_COST * listed)), MOST_SHORT)
 
-    def wake(self) -> None:
-        """After a certificate: visit every example that violates in the next pass."""
+    def wake(self, *, everyone: bool = False) -> None:
+        """After a certificate: visit every example that violates (or `everyone`) next."""
+        if everyone:
+            self._n_short = 0
         if self._shrinking:
             share = self._state.gap
-            awake = share > WAKE * share.mean()
+            awake = share > (-1.0 if everyone else WAKE * share.mean())
             self._next[awake] = np.minimum(self._next[awake], self._pass)
 
     def keep_awake(self, everybody: bool) -> None:
@@ -134,3 +139,19 @@ class AdaptiveSchedule:
         if self._shrinking and not everybody:  # what was known of them is of long ago
             self._interval[:] = 1.0
             self._next[:] = self._pass
+
+    def state_dict(self) -> Tree:
+        """What the passes so far have left."""
+        state: Tree = {name: getattr(self, f"_{name}") for name in self._SCALARS}
+        state["busy"] = self._busy
+        if self._shrinking:
+            state |= {"interval": self._interval, "next": self._next}
+        return state
+
+    def load_state_dict(self, state: Tree) -> None:
+        """The inverse of `state_dict`."""
+        for name in self._SCALARS:
+            setattr(self, f"_{name}", state[name])
+        self._busy = state["busy"]
+        if self._shrinking:
+            self._interval[:], self._next[:] = state["interval"], state["next"]

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from polymargin.losses import Loss
+from polymargin.problem import Examples
+from polymargin.solvers.certificate import Certificate
+from polymargin.solvers.status import Status
 
 
 @dataclass(kw_only=True)
@@ -17,15 +20,13 @@ class DualSolution:
 
     Attributes
     ----------
-    primal, dual : float
+    certificate : Certificate
         Objective values; NaN when not certified.
-    gap : float
-        Relative duality gap ``(primal - dual) / primal``; NaN when not certified.
     n_iter : int
         Passes made (kernel machines: working sets solved).
     history : dict of str to ndarray
         One entry per certificate: pass, time, primal, dual, gap, n_awake.
-    status : str
+    status : Status
         ``"converged"``, ``"max_iter"``, ``"time_limit"``, ``"interrupted"``, ``"uncertified"``,
         or ``"stalled"`` where rounding allows no smaller gap (kernel machines).
     block : csr_array of shape (n, n_classes)
@@ -33,32 +34,33 @@ class DualSolution:
     c, y, loss : the parts of the problem that a warm start needs.
     """
 
-    primal: float
-    dual: float
-    gap: float
+    certificate: Certificate
     n_iter: int
     history: dict[str, NDArray]
-    status: str
+    status: Status
     block: sparse.csr_array = field(repr=False)
     c: NDArray[np.float64] = field(repr=False)
     y: NDArray[np.int32] = field(repr=False)
     loss: Loss
 
+    @property
+    def primal(self) -> float:
+        """The primal objective; NaN when not certified."""
+        return self.certificate.primal
+
+    @property
+    def dual(self) -> float:
+        """The dual objective; NaN when not certified."""
+        return self.certificate.dual
+
+    @property
+    def gap(self) -> float:
+        """Relative duality gap ``(primal - dual) / primal``; NaN when not certified."""
+        return self.certificate.gap
+
     def dual_coef(self) -> sparse.csr_array:
-        """Rows ``a_i`` of the dual, (n, n_classes): ``a_ij = -p_ij`` and ``a_iy = sum_j p_ij``."""
-        p = self.block
-        rows = np.arange(p.shape[0])
-        if not self.loss.coupled:
-            signs = np.where(p.indices == np.repeat(self.y, np.diff(p.indptr)), 1, -1)
-            values = p.data * signs.astype(p.dtype)
-            return sparse.csr_array((values, p.indices, p.indptr), shape=p.shape)
-        # a running sum would lose digits: add up row by row
-        own = np.zeros(p.shape[0], np.float64)
-        filled = np.flatnonzero(np.diff(p.indptr))
-        if len(filled):
-            own[filled] = np.add.reduceat(p.data.astype(np.float64), p.indptr[filled])
-        diagonal = sparse.csr_array((own[filled], (rows[filled], self.y[filled])), shape=p.shape)
-        return (diagonal - p).astype(p.dtype).tocsr()
+        """Rows ``a_i`` of the dual, (n, n_classes)."""
+        return signed_dual(self.block, self.y, coupled=self.loss.coupled)
 
 
 @dataclass(kw_only=True)
@@ -77,6 +79,21 @@ class Solution(DualSolution):
     intercept: NDArray
 
 
+def signed_dual(p: sparse.csr_array, y: NDArray[np.int32], *, coupled: bool) -> sparse.csr_array:
+    """Rows ``a_i``: ``a_ij = -p_ij`` and ``a_iy = sum_j p_ij`` (one-vs-rest: ``p_iy``)."""
+    if not coupled:
+        signs = np.where(p.indices == np.repeat(y, np.diff(p.indptr)), 1, -1)
+        values = p.data * signs.astype(p.dtype)
+        return sparse.csr_array((values, p.indices, p.indptr), shape=p.shape)
+    # a running sum would lose digits: add up row by row
+    own = np.zeros(p.shape[0], np.float64)
+    filled = np.flatnonzero(np.diff(p.indptr))
+    if len(filled):
+        own[filled] = np.add.reduceat(p.data.astype(np.float64), p.indptr[filled])
+    diagonal = sparse.csr_array((own[filled], (filled, y[filled])), shape=p.shape)
+    return (diagonal - p).astype(p.dtype).tocsr()
+
+
 def feasible_start(c: NDArray[np.float64], start: DualSolution, squared_norm: float) -> float:
     """The factor for the dual of ``start`` that is feasible for ``c`` and best on its ray.
 
@@ -93,3 +110,24 @@ def feasible_start(c: NDArray[np.float64], start: DualSolution, squared_norm: fl
 def best_factor(largest: float, dual_sum: float, squared_norm: float) -> float:
     """The factor up to `largest` that is best for a dual with this sum and ``||V||^2``."""
     return largest if squared_norm <= 0 else min(largest, dual_sum / squared_norm)
+
+
+def fits(problem: Examples, start: DualSolution) -> bool:
+    """Whether the dual of `start` means something for a problem."""
+    shape = (problem.n_examples, problem.n_classes)
+    same = start.loss == problem.loss and start.block.shape == shape
+    return same and np.array_equal(start.y, problem.y)
+
+
+def check_start(problem: Examples, start: DualSolution) -> None:
+    """Raise ``ValueError`` where the dual of `start` means nothing for a problem."""
+    if fits(problem, start):
+        return
+    n = problem.n_examples
+    n_then, classes_then = start.block.shape
+    if start.loss == problem.loss and (n_then, classes_then) == (n, problem.n_classes):
+        raise ValueError("start is a solution for other labels; its dual means nothing here.")
+    raise ValueError(
+        f"start is a solution for {start.loss} with {n_then} examples and {classes_then} classes; "
+        f"this problem is {problem.loss} with {n} and {problem.n_classes}."
+    )

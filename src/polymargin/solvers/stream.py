@@ -14,18 +14,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from polymargin._kernels import kernels
 from polymargin.data import Rows
 from polymargin.losses import Loss
-from polymargin.solvers.state import aligned_zeros
+from polymargin.solvers.engines.state import aligned_zeros
+from polymargin.solvers.settings import Settings
 
 CHUNK = 2e8  # multiplications between looks at Ctrl-C
 ARRAYS = ("born", "lengths", "values", "indices", "y", "c", "threshold", "classes", "p")
 
 
-class StreamSolver(BaseEstimator):
+class StreamSolver(Settings):
     """Expert settings of ``LinearMulticlassSVC.partial_fit``.
 
     Parameters

@@ -12,17 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight
 
-from polymargin.estimators._grid import check_grid, resolve_grid
-from polymargin.estimators._target import encode_target
-from polymargin.estimators.linear import (
-    LinearMulticlassSVC,
-    _n_threads,
-    check_overflow,
-)
-from polymargin.solvers import Checkpoint, DualSolver
+from polymargin.estimators._base import n_threads
+from polymargin.estimators._grid import check_grid, spread_grid
+from polymargin.estimators.linear import LinearMulticlassSVC, check_overflow
+from polymargin.solvers import Checkpoint, DualSolver, Solution, Status
+from polymargin.solvers.settings import RandomState, draw_seed
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +109,7 @@ def regularization_path(
     intercept_scaling: float = 1.0,
     class_weight: Any = None,
     sample_weight: Any = None,
-    random_state: Any = None,
+    random_state: RandomState = None,
     n_jobs: int | None = None,
     verbose: int = 0,
     solver: DualSolver | None = None,
@@ -182,42 +177,36 @@ def regularization_path(
         solver=solver,
     )
     model._validate_params()
-    grid = check_grid(Cs)
-    X, y = model._validate_training_data(X, y)
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    target = encode_target(y, C=1.0, sample_weight=weight, class_weight=class_weight)
-    problem = model._problem(X, target)
-    grid = resolve_grid(grid, problem)
+    given = check_grid(Cs)
+    prepared = model._prepare(X, y, sample_weight, C=1.0)
+    problem = prepared.problem
+    grid = spread_grid(given, problem.squared_lengths, problem.c)
     order = np.argsort(grid)
     solutions = (DualSolver() if solver is None else solver).solve_path(
         problem,
         grid[order],
         tol=tol,
         max_iter=max_iter,
-        random_state=_seed(random_state),
-        n_jobs=_n_threads(n_jobs),
+        random_state=None if random_state is None else draw_seed(random_state),
+        n_jobs=n_threads(n_jobs),
         verbose=int(verbose),
         checkpoint=None if checkpoint is None else Checkpoint.of(checkpoint),
     )
-    coefs: list[Any] = [None] * len(grid)
-    intercepts: list[Any] = [None] * len(grid)
-    histories: list[Any] = [None] * len(grid)
-    primal, dual, gaps, times = np.empty((4, len(grid)))
-    n_support, n_iters = np.empty((2, len(grid)), np.int64)
-    unfinished = []
+    found: list[Solution] = []
+    times: list[float] = []
     began = time.perf_counter()
-    for at, solution in zip(order, solutions, strict=True):
-        if solution.status == "interrupted":
+    for solution in solutions:
+        if solution.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         check_overflow(solution)
-        coefs[at] = problem.loss.fold(solution.coef)
-        intercepts[at] = problem.loss.fold(solution.intercept)
-        primal[at], dual[at], gaps[at] = solution.primal, solution.dual, solution.gap
-        n_support[at] = np.count_nonzero(np.diff(solution.block.indptr))
-        n_iters[at], histories[at] = solution.n_iter, solution.history
-        times[at], began = time.perf_counter() - began, time.perf_counter()
-        if solution.status in ("max_iter", "time_limit"):
-            unfinished.append(f"{grid[at]:g} (gap {solution.gap:.2g})")
+        found.append(solution)
+        times.append(time.perf_counter() - began)
+        began = time.perf_counter()
+    unfinished = [
+        f"{C:g} (gap {one.gap:.2g})"
+        for C, one in zip(grid[order], found, strict=True)
+        if one.status.is_early
+    ]
     if unfinished:
         warnings.warn(
             f"regularization_path stopped before tol={tol:g} at C = {', '.join(unfinished)}. "
@@ -225,24 +214,19 @@ def regularization_path(
             ConvergenceWarning,
             stacklevel=2,
         )
+    as_given = np.argsort(order)  # solutions are in the order of C
+    found = [found[i] for i in as_given]
     return RegularizationPath(
         Cs=grid,
-        coefs=np.stack(coefs),
-        intercepts=np.stack(intercepts),
-        classes=target.classes,
-        objectives=primal,
-        dual_objectives=dual,
-        gaps=gaps,
-        n_support=n_support,
-        n_iters=n_iters,
-        times=times,
-        histories=histories,
+        coefs=np.stack([problem.loss.fold(one.coef) for one in found]),
+        intercepts=np.stack([problem.loss.fold(one.intercept) for one in found]),
+        classes=prepared.target.classes,
+        objectives=np.array([one.primal for one in found]),
+        dual_objectives=np.array([one.dual for one in found]),
+        gaps=np.array([one.gap for one in found]),
+        n_support=np.array([np.count_nonzero(np.diff(one.block.indptr)) for one in found]),
+        n_iters=np.array([one.n_iter for one in found]),
+        times=np.array(times)[as_given],
+        histories=[one.history for one in found],
         _model=model,
     )
-
-
-def _seed(random_state: Any) -> int | None:
-    """A number, or None: a path without one goes on with the random numbers of its checkpoint."""
-    if random_state is None:
-        return None
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from polymargin._kernels import kernels
 from polymargin.problem import Problem
+from polymargin.solvers.checkpoint import Tree
 
 _REBUILD_BYTES = 256 * 2**20
 
@@ -192,34 +193,66 @@ class State:
     def dual_block(self) -> sparse.csr_array:
         """The dual ``p`` as CSR, (n, classes)."""
         pb = self.problem
-        indptr = np.zeros(pb.n_examples + 1, np.int64)
-        self._engine.dual_counts(indptr[1:])
-        np.cumsum(indptr, out=indptr)
-        classes = np.empty(indptr[-1], np.int32)
-        values = np.empty(indptr[-1], self.dtype)
-        self._engine.dual_export(classes, values)
-        p = sparse.csr_array((values, classes, indptr), shape=(pb.n_examples, pb.n_classes))
-        p.sort_indices()
-        return p
+        return exported_dual(self._engine, pb.n_examples, pb.n_classes, self.dtype)
 
     def set_dual(self, p: sparse.csr_array) -> None:
         """Take over a dual; W is rebuilt by the caller."""
-        self._engine.dual_import(
-            p.indptr.astype(np.int64, copy=False),
-            p.indices.astype(np.int32, copy=False),
-            p.data.astype(self.dtype, copy=False),
+        import_dual(self._engine, p, self.dtype)
+
+    # --- checkpoints -----------------------------------------------------------------------------
+
+    def state_dict(self) -> Tree:
+        """Everything that changes; the dual as it is stored, listed zeros included."""
+        indptr, classes, values = stored_dual(
+            self._engine, self.problem.n_examples, self.dtype, zeros=True
         )
+        state: Tree = {"W": self.W, "kappa": self.kappa, "gap": self.gap}
+        state |= {"threshold": self.threshold, "indptr": indptr}
+        state |= {"classes": classes, "values": values}
+        return state if self.Y is None else state | {"Y": self.Y}
 
-    def stored_dual(self) -> dict[str, NDArray]:
-        """The dual as it is stored: entries in the order of the rows, listed zeros included."""
-        indptr = np.zeros(self.problem.n_examples + 1, np.int64)
-        self._engine.dual_counts(indptr[1:], True)
-        np.cumsum(indptr, out=indptr)
-        classes = np.empty(indptr[-1], np.int32)
-        values = np.empty(indptr[-1], self.dtype)
-        self._engine.dual_export(classes, values, True)
-        return {"indptr": indptr, "classes": classes, "values": values}
+    def load_state_dict(self, state: Tree) -> None:
+        """The inverse of `state_dict`."""
+        self.kappa = state["kappa"]
+        for name in ("W", "gap", "threshold") if self.Y is None else ("W", "Y", "gap", "threshold"):
+            getattr(self, name)[:] = state[name]  # in place: the engine looks at them too
+        self._engine.dual_import(state["indptr"], state["classes"], state["values"])
 
-    def set_stored_dual(self, stored: dict[str, NDArray]) -> None:
-        """The inverse of `stored_dual`."""
-        self._engine.dual_import(stored["indptr"], stored["classes"], stored["values"])
+    def like_weights(self, values: NDArray) -> NDArray:
+        """A copy, aligned as the weights are."""
+        weights = self.new_weights()
+        weights[:] = values
+        return weights
+
+
+# --- the dual of any compiled engine as CSR -------------------------------------------------------
+
+
+def stored_dual(
+    engine: Any, n: int, dtype: np.dtype, *, zeros: bool
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray]:
+    """Row pointers, classes and values, in the order in which rows list them."""
+    indptr = np.zeros(n + 1, np.int64)
+    engine.dual_counts(indptr[1:], zeros)
+    np.cumsum(indptr, out=indptr)
+    classes = np.empty(indptr[-1], np.int32)
+    values = np.empty(indptr[-1], dtype)
+    engine.dual_export(classes, values, zeros)
+    return indptr, classes, values
+
+
+def exported_dual(engine: Any, n: int, n_classes: int, dtype: np.dtype) -> sparse.csr_array:
+    """The dual ``p`` as CSR, (n, classes)."""
+    indptr, classes, values = stored_dual(engine, n, dtype, zeros=False)
+    p = sparse.csr_array((values, classes, indptr), shape=(n, n_classes))
+    p.sort_indices()
+    return p
+
+
+def import_dual(engine: Any, p: sparse.csr_array, dtype: np.dtype) -> None:
+    """Take over a dual."""
+    engine.dual_import(
+        p.indptr.astype(np.int64, copy=False),
+        p.indices.astype(np.int32, copy=False),
+        p.data.astype(dtype, copy=False),
+    )

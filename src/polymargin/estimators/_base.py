@@ -1,0 +1,224 @@
+"""The one fit: validate, make the problem, solve it, set the fitted attributes, warn.
+
+An estimator says what its problem is, who solves it and what the fitted attributes are; everything
+else of a fit is here, for single models, cross-validated ones and paths.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import joblib
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.callback import CallbackSupportMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import assert_all_finite
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from polymargin.data import Rows, as_rows, check_sparse_structure
+from polymargin.data.rows import Matrix
+from polymargin.estimators._html import CertificateHTMLMixin
+from polymargin.estimators._progress import PassReporter
+from polymargin.estimators._target import EncodedTarget, encode_target
+from polymargin.problem import Examples
+from polymargin.solvers import Status
+from polymargin.solvers.progress import Progress
+from polymargin.solvers.solution import DualSolution, fits
+
+ProblemT = TypeVar("ProblemT", bound=Examples)
+SolutionT = TypeVar("SolutionT", bound=DualSolution)
+
+CERTIFIED = ("objective_", "dual_objective_", "dual_gap_", "n_iter_", "history_")
+
+
+@dataclass(frozen=True)
+class Prepared(Generic[ProblemT]):
+    """Input that has been validated, and the problem made of it.
+
+    Attributes
+    ----------
+    X, y : validated data and labels
+    weight : float64 ndarray
+        Weights of the examples.
+    given : bool
+        Whether the caller gave them.
+    target : EncodedTarget
+    problem : Problem or KernelProblem
+    """
+
+    X: Matrix
+    y: NDArray
+    weight: NDArray[np.float64]
+    given: bool
+    target: EncodedTarget
+    problem: ProblemT
+
+    @property
+    def given_weight(self) -> NDArray[np.float64] | None:
+        """The weights, if the caller gave any."""
+        return self.weight if self.given else None
+
+    @property
+    def hook_arguments(self) -> dict[str, Any]:
+        """What callbacks may ask for."""
+        metadata = {"metadata": {"sample_weight": self.weight}} if self.given else {}
+        return {"X": self.X, "y": self.y, **metadata}
+
+
+class CertifiedClassifier(
+    CertificateHTMLMixin, CallbackSupportMixin, BaseEstimator, Generic[ProblemT, SolutionT]
+):
+    """A classifier that minimises a problem and proves how well."""
+
+    C: float
+    tol: float
+    max_iter: int
+    class_weight: Mapping[Any, float] | str | None
+    warm_start: bool
+    classes_: NDArray
+    _fitted_names: ClassVar[tuple[str, ...]]  # set by a fit, `classes_` apart; the only list
+    _unit_of_work: ClassVar[str] = "passes"
+    _advice: ClassVar[str]  # what to do when it does not converge
+
+    # --- what an estimator says ------------------------------------------------------------------
+
+    @abstractmethod
+    def _problem(self, X: Matrix, target: EncodedTarget) -> ProblemT:
+        """The problem of validated data."""
+
+    @abstractmethod
+    def _solve(
+        self, problem: ProblemT, start: SolutionT | None, progress: Progress | None
+    ) -> SolutionT:
+        """Its solution."""
+
+    @abstractmethod
+    def _attributes(self, problem: ProblemT, solution: SolutionT) -> dict[str, Any]:
+        """The fitted attributes besides those of the certificate."""
+
+    # --- the fit ---------------------------------------------------------------------------------
+
+    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
+        prepared = self._prepare(X, y, sample_weight, C=self.C)
+        arguments = prepared.hook_arguments
+        context = self._init_callback_context(max_subtasks=self.max_iter)
+        context.call_on_fit_task_begin(estimator=self, **arguments)
+        reporter = PassReporter(context, self, arguments)
+        progress = reporter if hasattr(self, "_skl_callbacks") else None
+        start = self._start_for(prepared.problem)
+        solution = self._solve(prepared.problem, start, progress)
+        self._set_fitted(prepared.target.classes, prepared.problem, solution)
+        if solution.status is Status.INTERRUPTED and not reporter.stopped:
+            raise KeyboardInterrupt
+        self._warn_unless_converged(solution)
+        context.call_on_fit_task_end(estimator=self, **arguments, reconstruction_attributes={})
+        return self
+
+    def _prepare(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None, *, C: float
+    ) -> Prepared[ProblemT]:
+        """Validate the input and make the problem of it."""
+        X, y = self._validate_training_data(X, y)
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        target = encode_target(y, C=C, sample_weight=weight, class_weight=self.class_weight)
+        problem = self._problem(X, target)
+        return Prepared(X, y, weight, sample_weight is not None, target, problem)
+
+    def _validate_training_data(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        reset: bool = True,
+        check_labels: Callable[[NDArray], None] = check_classification_targets,
+    ) -> tuple[Matrix, NDArray]:
+        """Check data and labels; values and CSR index arrays are left to :func:`checked_rows`."""
+        if not (sparse.issparse(X) and X.format == "csr"):
+            check_sparse_structure(X)
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse="csr" if self._accepts_sparse else False,
+            dtype=[np.float64, np.float32],
+            order="C",
+            reset=reset,
+            ensure_all_finite=False,
+        )
+        check_labels(y)
+        return X, y
+
+    @property
+    def _accepts_sparse(self) -> bool:
+        return True
+
+    def _start_for(self, problem: ProblemT) -> SolutionT | None:
+        """The previous solution, if its dual means something for this problem."""
+        kept: SolutionT | None = getattr(self, "_warm_start_state", None)
+        usable = self.warm_start and kept is not None and fits(problem, kept)
+        return kept if usable else None
+
+    def _set_fitted(self, classes: NDArray, problem: ProblemT, solution: SolutionT) -> None:
+        """Replace the fitted attributes by those of a solution, all at once."""
+        found = self._attributes(problem, solution) | {
+            "classes_": classes,
+            "objective_": solution.primal,
+            "dual_objective_": solution.dual,
+            "dual_gap_": solution.gap,
+            "n_iter_": solution.n_iter,
+            "history_": solution.history,
+        }
+        if self.warm_start:
+            found["_warm_start_state"] = solution
+        fresh = {k: v for k, v in vars(self).items() if k not in self._stale_names()} | found
+        self.__dict__ = fresh
+
+    def _stale_names(self) -> tuple[str, ...]:
+        """What a new fit makes untrue."""
+        return (*self._fitted_names, "_warm_start_state")
+
+    def _warn_unless_converged(self, solution: SolutionT) -> None:
+        if not solution.status.is_early:
+            return
+        stalled = solution.status is Status.STALLED
+        reason = "the precision of its values" if stalled else f"its {solution.status}"
+        warnings.warn(
+            f"{type(self).__name__} stopped at {reason} after {solution.n_iter} "
+            f"{self._unit_of_work}, at a relative duality gap of {solution.gap:.2g} "
+            f"(tol={self.tol:g}): {distance_to_optimum(solution.gap)}. {self._advice}",
+            ConvergenceWarning,
+            stacklevel=5,  # the caller of fit, which scikit-learn wraps
+        )
+
+
+def checked_rows(estimator: BaseEstimator, X: Matrix) -> Rows:
+    """The rows of validated data, whose values are looked at here."""
+    try:
+        return as_rows(X)
+    except ValueError:
+        assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")  # says more
+        raise
+
+
+def distance_to_optimum(gap: float) -> str:
+    """Say what a relative gap guarantees, since ``P* >= D = (1 - gap) P``."""
+    if not gap < 1.0:
+        return "no bound on the distance to the optimum is known yet"
+    return f"the objective is at most {100 * gap / (1 - gap):.2g} % above the optimum"
+
+
+def n_threads(n_jobs: int | None) -> int:
+    """Resolve `n_jobs` without regard to a surrounding parallel backend, for reproducibility."""
+    if n_jobs is None:
+        return 1
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0: give a number of threads, or -1 for all cores.")
+    return int(n_jobs) if n_jobs > 0 else max(1, joblib.cpu_count() + 1 + int(n_jobs))

@@ -1,0 +1,306 @@
+"""The engine of linear problems: passes of exact block updates on the dual.
+
+What happens per example is compiled (``src/core/sweeps``); this decides per pass whom to visit
+(:mod:`~polymargin.solvers.shrinking`, :mod:`~polymargin.solvers.sequential`) and makes the steps of
+the outer loop (:mod:`~polymargin.solvers.acceleration`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from polymargin._kernels import kernels
+from polymargin.problem import Problem
+from polymargin.solvers.acceleration import OuterLoop, initial_kappa
+from polymargin.solvers.certificate import Certificate, relative_gap, squared_norm
+from polymargin.solvers.checkpoint import Tree
+from polymargin.solvers.engines.base import Seen
+from polymargin.solvers.engines.state import Pass, State, SweepTotals
+from polymargin.solvers.sequential import SequentialSchedule
+from polymargin.solvers.shrinking import AdaptiveSchedule
+from polymargin.solvers.solution import DualSolution, best_factor, check_start, feasible_start
+
+if TYPE_CHECKING:
+    from polymargin.solvers.dual import DualSolver
+
+CHUNK = {"rows": 2e8, "listed": 2e8, "blocked": 4e9}  # multiplications between looks at Ctrl-C
+L2_BYTES = 400_000
+MANY_VECTORS = 16
+
+
+def sweep_mode(state: State, blocked: Literal["auto"] | bool) -> str:
+    """``"blocked"`` or ``"rows"``: how to sweep.
+
+    Blocks are for dense rows; they pay where W does not fit the second-level cache and has many
+    classes.
+    """
+    if not state.problem.rows.can_be_blocked or blocked is False:
+        return "rows"
+    vectors = state.W.itemsize * state.ld // kernels.vector_bytes
+    large = state.W.nbytes >= L2_BYTES and vectors >= MANY_VECTORS
+    return "blocked" if large or blocked is True else "rows"
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """Weights of the shape of the engine's, and the dual of the same moment."""
+
+    weights: NDArray
+    block: sparse.csr_array
+
+
+class LinearEngine:
+    """Passes over the examples of a linear problem.
+
+    Parameters
+    ----------
+    problem : Problem
+    settings : DualSolver
+    rng : numpy.random.Generator
+    n_jobs : int
+        Threads.
+    few : bool
+        Whether only a few passes will be made.
+    """
+
+    last_is_best = False
+    known: Certificate | None = None
+
+    def __init__(
+        self,
+        problem: Problem,
+        settings: DualSolver,
+        rng: np.random.Generator,
+        *,
+        n_jobs: int,
+        few: bool,
+    ) -> None:
+        self.problem = problem
+        self.settings = settings
+        self.n_jobs = n_jobs
+        self._rng = rng
+        self._few = few
+        self.state = State(problem)
+        self._mode = sweep_mode(self.state, settings.blocked)
+        self.state.set_method(
+            *problem.loss.check_restricted(settings.restricted, settings.restricted_tol)
+        )
+        rule = settings.stopping
+        needs_violation = rule is not None and rule.needs_violation
+        self._violation = self.state.track_violation() if needs_violation else None
+        self.outer: OuterLoop | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Everybody is awake, and nothing is known."""
+        self.plan = self._schedule()
+        self._dual_sum = self.state.dual_sum()
+        self._v: float | None = None  # ||V||^2, where the last pass computed it
+
+    def _schedule(self) -> AdaptiveSchedule | SequentialSchedule:
+        chosen = self.settings
+        if chosen.schedule == "sdm":
+            return SequentialSchedule(
+                self.state,
+                self._rng,
+                shrinking=chosen.shrinking,
+                shuffle=chosen.shuffle,
+                cooling=chosen.cooling,
+                effort=chosen.effort,
+            )
+        return AdaptiveSchedule(
+            self.state,
+            self._rng,
+            shrinking=chosen.shrinking,
+            shuffle=chosen.shuffle,
+            short=chosen.certify,
+        )
+
+    # --- where it begins -------------------------------------------------------------------------
+
+    def start(self, start: DualSolution | None) -> None:
+        """Warm start, and the outer loop if the problem asks for one."""
+        if start is not None:
+            self._take_over(start)
+        self._accelerate()
+
+    def _accelerate(self) -> None:
+        choice = self.settings.acceleration
+        plain = self._few or self.settings.schedule == "sdm" or self._violation is not None
+        if choice == "auto" and plain:
+            return
+        kappa = initial_kappa(self.problem, choice)
+        if kappa > 0:
+            may_grow = choice == "auto" or choice is True
+            self.outer = OuterLoop(self.state, kappa, may_grow=may_grow)
+
+    def _take_over(self, start: DualSolution) -> None:
+        check_start(self.problem, start)
+        self.state.set_dual(start.block)
+        V = self.state.rebuild()
+        factor = feasible_start(self.problem.c, start, float(np.vdot(V, V)))
+        self._scale_dual(start.block, V, factor)
+        self._dual_sum = self.state.dual_sum()
+
+    def _scale_dual(self, block: sparse.csr_array, V: NDArray, factor: float) -> None:
+        self.state.set_dual((block * factor).tocsr())
+        self.state.W[:] = V * V.dtype.type(factor)
+
+    def move_to(self, problem: Problem) -> None:
+        """Go on from here with the same problem at other costs, a multiple of these."""
+        state = self.state
+        V = state.dual_weights()
+        ratio = float(problem.c.max() / self.problem.c.max())
+        factor = best_factor(ratio, self._dual_sum, squared_norm(V))
+        block = state.dual_block()
+        self.problem = problem
+        state.set_cost(problem)
+        self._scale_dual(block, V, factor)
+        if self.outer is None:
+            self._accelerate()
+        else:
+            self.outer.begin_again(initial_kappa(problem, self.settings.acceleration))
+        self._begin()
+
+    # --- passes ----------------------------------------------------------------------------------
+
+    def advance(self, goal: float, out_of_time: Callable[[], bool]) -> Seen:
+        """One pass, and a step of the outer loop."""
+        visits = self.plan.next_pass()
+        totals = self._sweep(visits, out_of_time)
+        self.plan.after(visits, totals)
+        kind, n_visited = "full" if visits.full else "short", len(visits.order)
+        if not visits.full and self.settings.schedule == "sdm":
+            if self.outer is not None:
+                self.outer.step()
+            self._v = None
+            return Seen(n_visited, kind=kind, may_wait=True)
+        worst = math.nan
+        if self._violation is not None:
+            worst = float(self._violation[visits.order].max(initial=0.0))
+        return Seen(
+            n_visited,
+            gap=self._outer_step(totals, visits.full),
+            kind=kind,
+            may_wait=not visits.full,
+            violation=worst,
+            everyone=visits.full and n_visited == len(self.problem.visited),
+        )
+
+    def _sweep(self, visits: Pass, out_of_time: Callable[[], bool]) -> SweepTotals:
+        order = visits.order
+        mode = self._mode if visits.full else "listed"
+        per_visit = (self.problem.rows.per_row + 1) * self.state.ld
+        chunk = max(256, int(CHUNK[mode] / per_visit))
+        total = SweepTotals(0.0, 0.0, 0.0, 0, 0)
+        self._v = None
+        for first in range(0, len(order), chunk):
+            total += self.state.sweep(order[first : first + chunk], mode, n_jobs=self.n_jobs)
+            if out_of_time():
+                break
+        self._dual_sum += total.dual
+        return total
+
+    def _outer_step(self, seen: SweepTotals, full: bool) -> float:
+        """The estimated relative gap after a pass; extrapolates."""
+        gap = seen.gap
+        if self.outer is None:
+            v = squared_norm(self.state.W)
+        else:
+            v, distance = self.outer.step()
+            gap += 0.5 * distance
+        self._v = v
+        dual = self._dual_sum - 0.5 * v + self.problem.constant_loss
+        if self.outer is not None and full:
+            self.outer.control(dual, gap)
+            self.plan.keep_awake(self.outer.stands_still)
+        return relative_gap(gap, dual + gap) if dual + gap > 0 else math.inf
+
+    def see_everyone(self) -> None:
+        """Visit all examples in the next pass."""
+        self.plan.wake(everyone=True)
+
+    # --- what it is worth ------------------------------------------------------------------------
+
+    @property
+    def _point(self) -> NDArray:
+        """The primal point: W, or the outer loop's average of it."""
+        return self.state.W if self.outer is None else self.outer.primal_point
+
+    def certify(self) -> Certificate:
+        """Exact objectives of the primal point and the dual; wakes the examples that violate."""
+        found = self.objectives()
+        self.plan.wake()
+        return found
+
+    def objectives(self) -> Certificate:
+        """Exact objectives of the primal point and the dual.
+
+        In single precision V is rebuilt from the dual first, and W with it: thousands of float32
+        updates drift.
+        """
+        state, v = self.state, self._v
+        if state.W.dtype == np.float32:
+            V = state.rebuild()
+            v = squared_norm(V)
+            if state.Y is None:
+                state.W[:] = V
+            else:
+                state.W[:] = (state.kappa * state.Y + V) * np.float32(state.scale)
+        elif v is None:
+            v = squared_norm(state.dual_weights())
+        point = self._point
+        losses = state.evaluate(point, self.n_jobs)
+        primal = 0.5 * squared_norm(point) + float(losses.sum())
+        self._dual_sum = state.dual_sum()
+        return Certificate(primal, self._dual_sum - 0.5 * v + self.problem.constant_loss)
+
+    def model(self, *, copy: bool) -> LinearModel:
+        """The primal point and the dual."""
+        point = self._point
+        return LinearModel(point.copy() if copy else point, self.state.dual_block())
+
+    # --- checkpoints -----------------------------------------------------------------------------
+
+    def state_dict(self) -> Tree:
+        """Weights, dual, marks of the examples, random numbers, schedule and outer loop."""
+        state: Tree = {
+            "state": self.state.state_dict(),
+            "dual_sum": self._dual_sum,
+            "v": self._v,
+            "plan": self.plan.state_dict(),
+            "random": self._rng.bit_generator.state,
+        }
+        return state if self.outer is None else state | {"outer": self.outer.state_dict()}
+
+    def load_state_dict(self, state: Tree) -> None:
+        """Go on from a state of the same problem and settings."""
+        if "outer" in state and self.outer is None:  # of an earlier C of a path
+            self.outer = OuterLoop(self.state, state["state"]["kappa"], may_grow=False)
+        self.state.load_state_dict(state["state"])
+        self._dual_sum, self._v = state["dual_sum"], state["v"]
+        self.plan.load_state_dict(state["plan"])
+        self._rng.bit_generator.state = state["random"]
+        if self.outer is not None:
+            self.outer.load_state_dict(state["outer"])
+
+    def model_state(self, model: LinearModel) -> Tree:
+        """A model as arrays."""
+        block = model.block
+        parts = {"data": block.data, "indices": block.indices, "indptr": block.indptr}
+        return {"weights": model.weights, "block": parts}
+
+    def load_model(self, state: Tree) -> LinearModel:
+        """The inverse of `model_state`."""
+        parts, pb = state["block"], self.problem
+        block = sparse.csr_array(
+            (parts["data"], parts["indices"], parts["indptr"]), shape=(pb.n_examples, pb.n_classes)
+        )
+        return LinearModel(self.state.like_weights(state["weights"]), block)

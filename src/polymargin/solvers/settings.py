@@ -1,0 +1,55 @@
+"""Settings of a solver: parameters that scikit-learn can get, set, search and clone."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+RandomState = int | np.integer | np.random.RandomState | None
+
+
+class Settings:
+    """Keyword parameters, kept under their names; what scikit-learn asks of a parameter object."""
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return sorted(name for name in inspect.signature(cls.__init__).parameters if name != "self")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name.
+
+        Parameters
+        ----------
+        deep : bool
+            There is nothing deeper.
+        """
+        return {name: getattr(self, name) for name in self._get_param_names()}
+
+    def set_params(self, **params: Any) -> Settings:
+        """Change parameters; an unknown name is an error."""
+        known = self._get_param_names()
+        for name, value in params.items():
+            if name not in known:
+                raise ValueError(
+                    f"Invalid parameter {name!r} for {type(self).__name__}; it has {known!r}."
+                )
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        """The parameters that are not the default."""
+        usual = {n: p.default for n, p in inspect.signature(type(self).__init__).parameters.items()}
+        changed = [f"{n}={v!r}" for n, v in self.get_params().items() if repr(v) != repr(usual[n])]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+
+def draw_seed(random_state: RandomState) -> int:
+    """A seed from what scikit-learn calls a random state."""
+    largest = np.iinfo(np.int32).max
+    if random_state is None:
+        return int(np.random.randint(largest))  # noqa: NPY002
+    if isinstance(random_state, int | np.integer):
+        random_state = np.random.RandomState(int(random_state))
+    return int(random_state.randint(largest))

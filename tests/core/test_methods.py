@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polymargin import LOSSES, get_loss
-from tests.kernels.strategies import examples, large_problems, restricted_problems
+from tests.core.strategies import examples, large_problems, restricted_problems
 from tests.reference.restricted import infeasibility, solve_to_floats
 
 EXACT = {

@@ -4,13 +4,13 @@ from functools import partial
 
 import numpy as np
 import pytest
+from polymargin.solvers.row_cache import MemberGram, RowCache
 from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 
 from polymargin import kernel_functions
 from polymargin._kernels import kernels
 from polymargin.kernel_functions import KernelFunction, TrainingKernel, resolve_gamma
-from polymargin.solvers.row_cache import MemberGram, RowCache
 
 FUNCTIONS = [
     ("linear", {}),

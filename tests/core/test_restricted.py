@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from polymargin import get_loss
-from tests.kernels.strategies import examples, large_problems, restricted_problems
+from tests.core.strategies import examples, large_problems, restricted_problems
 from tests.reference.block_sets import solve_with_clarabel
 from tests.reference.restricted import (
     infeasibility,

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import datasets
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def load(name: str) -> ModuleType:

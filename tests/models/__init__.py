@@ -1,1 +1,1 @@
-"""Tests of model files."""
+"""Model files."""

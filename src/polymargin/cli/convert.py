@@ -20,7 +20,7 @@ from polymargin.io import (
     write_directory,
     write_svmlight,
 )
-from polymargin.io._atomic import replacing
+from polymargin.storage import replacing
 
 FILES = (".npz", ".svm", ".svmlight", ".libsvm")
 

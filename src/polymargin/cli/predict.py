@@ -20,7 +20,7 @@ from polymargin.cli._model import Model
 from polymargin.cli._output import Output, percent, to_json
 from polymargin.evaluation import Evaluation, encode_labels
 from polymargin.io import Dataset
-from polymargin.io._atomic import replacing
+from polymargin.storage import replacing
 
 EXAMPLE = """
 polymargin predict model.pmz new.jsonl -o labels.txt

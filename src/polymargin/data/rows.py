@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from polymargin._kernels import kernels
-from polymargin.data.digest import digest_of
 from polymargin.data.structure import check_sparse_structure
+from polymargin.storage import digest_of
 
 Matrix: TypeAlias = NDArray | sparse.csr_array
 WEIGHT_ARRAYS = 4  # of the size of the weights, that a solver keeps

@@ -19,14 +19,12 @@ class StreamLabels:
         The labels in the order of their codes.
     """
 
-    def __init__(self) -> None:
-        self.by_code: NDArray = np.empty(0)
+    def __init__(self, by_code: NDArray | None = None) -> None:
+        self.by_code: NDArray = np.empty(0) if by_code is None else by_code
 
     def copy(self) -> StreamLabels:
         """Give labels that can grow without these."""
-        labels = StreamLabels()
-        labels.by_code = self.by_code
-        return labels
+        return StreamLabels(self.by_code)
 
     def add(self, labels: Any) -> None:
         """Give codes to the labels that have none, in sorted order."""

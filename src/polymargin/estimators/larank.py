@@ -401,6 +401,14 @@ class LaRankClassifier(
             cost = 8.0 + (X.nnz if is_sparse else X.size) / X.shape[0] / 4
         return LaRank(settings, patterns, X.dtype, cost, random.randint(np.iinfo(np.int32).max))
 
+    def learned(self) -> tuple[LaRank, NDArray]:
+        """The machine that goes on learning, and the labels that its codes 0, 1, ... stand for."""
+        return self._model.machine, self._model.labels.by_code
+
+    def go_on_from(self, machine: LaRank, labels: NDArray) -> None:
+        """Take over what :meth:`learned` gives."""
+        self._model = OnlineModel(machine, StreamLabels(labels))
+
     def _set_fitted_attributes(
         self, machine: LaRank, labels: StreamLabels, fit: OneFit | None
     ) -> None:

@@ -18,8 +18,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from polymargin.estimators import LinearMulticlassSVC, LinearMulticlassSVCCV
-from polymargin.io._atomic import replacing
-from polymargin.io._errors import ModelFileError
+from polymargin.models import ModelFileError
+from polymargin.storage import replacing
 
 LINEAR = (LinearMulticlassSVC, LinearMulticlassSVCCV)
 OPSET = 17

@@ -17,7 +17,7 @@ from polymargin.export._onnx import (
     require_onnx,
     score_weights,
 )
-from polymargin.io._errors import ModelFileError
+from polymargin.models import ModelFileError
 
 _WORD = r"[\p{L}\p{N}_]"  # what \w is in Python; in RE2, which ONNX runtimes use, \w is ASCII
 _TOKENS = {

@@ -6,13 +6,19 @@
 ``polymargin.save`` and ``polymargin.load``) keep models; :func:`inspect_model` looks at one.
 """
 
-from polymargin.io._dataset import Dataset
-from polymargin.io._directory import convert_svmlight, open_directory, write_directory
-from polymargin.io._errors import DataFileError, ModelFileError
-from polymargin.io._models import ModelCard, inspect_model, load, save
-from polymargin.io._read import read_data
-from polymargin.io._streams import FORMATS, detect_format
-from polymargin.io._svmlight import iter_svmlight, write_svmlight
+from polymargin.files import (
+    FORMATS,
+    DataFileError,
+    Dataset,
+    convert_svmlight,
+    detect_format,
+    iter_svmlight,
+    open_directory,
+    read_data,
+    write_directory,
+    write_svmlight,
+)
+from polymargin.models import ModelCard, ModelFileError, inspect_model, load, save
 
 __all__ = [
     "FORMATS",

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from polymargin.evaluation import Evaluation, evaluate
-from polymargin.io._atomic import replacing
 from polymargin.report import _content as content
 from polymargin.report._examples import Mistake, mistakes
 from polymargin.report._features import feature_names as names_of_features
 from polymargin.report._features import split_pipeline
+from polymargin.storage import replacing
 
 MOST_PAIRS = 100
 

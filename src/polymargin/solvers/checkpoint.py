@@ -1,33 +1,35 @@
 """Checkpoint files: the state of a long computation, saved so that nothing can tear it.
 
-A file is one line, ``polymargin checkpoint <version> <digest>``, and a NumPy archive (npz, no
-pickles): arrays, and the rest as JSON. It is written beside its place, forced to the disk and then
-renamed, so that at any moment the place holds a whole checkpoint or none. The digest covers the
-archive. The archive also says what it was made for, hashes of data and parameters, and is refused
-for anything else.
+A file is an archive of :mod:`polymargin.storage`, written whole or not at all. It also says what it
+was made for, hashes of data and parameters, and is refused for anything else.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import time
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-import numpy as np
+from polymargin.storage import (
+    Archive,
+    Decoder,
+    Encoder,
+    ForeignFileError,
+    Format,
+    NewerFileError,
+    StorageError,
+    write_archive,
+)
 
-MAGIC = b"polymargin checkpoint "
-VERSION = 1
-DIGEST_SIZE = 32
-HEADER = len(MAGIC) + len(b"0001 ") + 2 * DIGEST_SIZE + 1
-REST = "json"  # the member of the archive that is no array
+__all__ = ["FORMAT", "Checkpoint", "CheckpointError", "CheckpointFile", "Tree"]
 
-Tree = dict[str, Any]  # of arrays, what JSON has, and further trees
+FORMAT = Format("polymargin-checkpoint", 2)
+_FORMAT_1 = b"polymargin checkpoint 0001 "  # how its files began, which were no such archives
+
+Tree = dict[str, Any]  # of arrays, numbers, strings, lists, tuples, CSR arrays and further trees
 
 
 class CheckpointError(ValueError):
@@ -109,23 +111,9 @@ class CheckpointFile:
 
     def save(self, state: Tree) -> None:
         """Replace the checkpoint by this state: all of it, or nothing."""
-        arrays: dict[str, np.ndarray] = {}
-        rest = {"made_for": self._made_for, "state": _split(state, "", arrays)}
-        arrays[REST] = np.frombuffer(json.dumps(rest).encode(), np.uint8)
-        try:
-            with open(self._temporary, "w+b") as file:
-                file.write(b"\0" * HEADER)
-                _write_arrays(file, arrays)
-                digest = _digest(file)
-                file.seek(0)
-                file.write(MAGIC + b"%04d " % VERSION + digest.encode() + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(self._temporary, self.path)
-        except BaseException:
-            self._temporary.unlink(missing_ok=True)
-            raise
-        _sync_folder(self.path.parent)
+        encoder = Encoder()
+        manifest = {"made_for": self._made_for, "state": encoder.encode(state, "the state")}
+        write_archive(self.path, FORMAT, manifest, encoder.arrays, via=self._temporary)
         self._last_time = time.monotonic()
 
     def remove(self) -> None:
@@ -134,38 +122,36 @@ class CheckpointFile:
         self._temporary.unlink(missing_ok=True)
 
     def _read(self) -> Tree:
-        with open(self.path, "rb") as file:
-            self._check_header(file)
-            file.seek(HEADER)
-            try:
-                with np.load(file, allow_pickle=False) as archive:
-                    arrays = {name: archive[name] for name in archive.files}
-                rest = json.loads(arrays.pop(REST).tobytes())
-            except (KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
-                raise CheckpointError(
-                    f"The checkpoint {self.path} cannot be read: {error}"
-                ) from error
-        self._check_made_for(rest["made_for"])
-        return _join(rest["state"], "", arrays)
+        try:
+            with Archive(self.path, FORMAT) as archive:
+                self._check_made_for(archive.manifest["made_for"])
+                state: Tree = Decoder(archive.array).decode(archive.manifest["state"])
+                return state
+        except StorageError as error:
+            raise CheckpointError(self._what_to_do(error)) from error
 
-    def _check_header(self, file: BinaryIO) -> None:
-        header = file.read(HEADER)
-        if not header.startswith(MAGIC):
-            raise CheckpointError(
-                f"{self.path} is not a checkpoint of polymargin: it was left as it is. Give "
-                "another path, or remove it."
+    def _what_to_do(self, error: StorageError) -> str:
+        if isinstance(error, NewerFileError):
+            return (
+                f"The checkpoint {self.path} has format {error.found}, but this version of "
+                f"polymargin knows formats up to {error.known}: update polymargin, or remove the "
+                "file to start afresh."
             )
-        version = header[len(MAGIC) :].split(b" ")[0]
-        if version.isdigit() and int(version) > VERSION:
-            raise CheckpointError(
-                f"The checkpoint {self.path} has format {int(version)}, but this version of "
-                f"polymargin knows formats up to {VERSION}: update polymargin, or remove the file "
-                "to start afresh."
+        if not isinstance(error, ForeignFileError):
+            return (
+                f"The checkpoint {self.path} is damaged or truncated ({error}): remove it to start "
+                "afresh."
             )
-        if header[:-1].split(b" ")[-1] != _digest(file).encode():
-            raise CheckpointError(
-                f"The checkpoint {self.path} is damaged or truncated: remove it to start afresh."
-            )
+        with open(self.path, "rb") as file:
+            if file.read(len(_FORMAT_1)) == _FORMAT_1:
+                return (
+                    f"The checkpoint {self.path} has format 1, of an earlier polymargin: finish "
+                    "the fit with that, or remove the file to start afresh."
+                )
+        return (
+            f"{self.path} is not a checkpoint of polymargin: it was left as it is. Give another "
+            "path, or remove it."
+        )
 
     def _check_made_for(self, found: dict[str, str]) -> None:
         names = [*self._made_for, *(name for name in found if name not in self._made_for)]
@@ -176,57 +162,3 @@ class CheckpointFile:
                 f"{', '.join(other)}. Use the data and the parameters it was made for, or remove "
                 "it (or give another path) to start afresh."
             )
-
-
-def _write_arrays(file: BinaryIO, arrays: dict[str, np.ndarray]) -> None:
-    """As `numpy.savez`, which cannot be told in all versions that no pickles are wanted."""
-    with zipfile.ZipFile(file, "w") as archive:
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
-
-
-def _digest(file: BinaryIO) -> str:
-    """The hash of what follows the header."""
-    file.seek(HEADER)
-    total = hashlib.blake2b(digest_size=DIGEST_SIZE)
-    while block := file.read(1 << 20):
-        total.update(block)
-    return total.hexdigest()
-
-
-def _split(tree: Tree, prefix: str, arrays: dict[str, np.ndarray]) -> Tree:
-    """The tree without its arrays, which go to ``arrays`` under their paths."""
-    rest: Tree = {}
-    for name, value in tree.items():
-        if isinstance(value, np.ndarray):
-            arrays[f"{prefix}{name}"] = value
-        elif isinstance(value, dict):
-            rest[name] = _split(value, f"{prefix}{name}/", arrays)
-        else:
-            rest[name] = value.item() if isinstance(value, np.generic) else value
-    return rest
-
-
-def _join(rest: Tree, prefix: str, arrays: dict[str, np.ndarray]) -> Tree:
-    """The inverse of `_split`."""
-    tree: Tree = {}
-    for name, value in rest.items():
-        is_tree = isinstance(value, dict)
-        tree[name] = _join(value, f"{prefix}{name}/", arrays) if is_tree else value
-    for path, array in arrays.items():
-        folder, _, name = path.rpartition("/")
-        if folder == prefix.rstrip("/"):
-            tree[name] = array
-    return tree
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename last, where the system can."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from polymargin._kernels import instruction_set
-from polymargin.data.digest import digest_of
 from polymargin.problem import Problem
 from polymargin.solvers.settings import Settings
 from polymargin.solvers.solution import DualSolution
+from polymargin.storage import digest_of
 from polymargin.version import __version__
 
 

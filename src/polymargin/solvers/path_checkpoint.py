@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from scipy import sparse
-
 from polymargin.problem import Problem
 from polymargin.solvers.certificate import Certificate
 from polymargin.solvers.checkpoint import CheckpointFile, Tree
 from polymargin.solvers.solution import Solution
 from polymargin.solvers.status import Status
 
-PLAIN = ("coef", "intercept", "primal", "dual", "n_iter", "status", "history")
-PARTS = ("data", "indices", "indptr")
+KEPT = ("coef", "intercept", "primal", "dual", "n_iter", "history", "block")
 
 
 class PathFile:
@@ -27,20 +22,28 @@ class PathFile:
 
     def __init__(self, file: CheckpointFile) -> None:
         self._file = file
-        saved, file.saved = file.saved or {"found": {}, "run": None}, None
-        self._found: list[Tree] = [saved["found"][str(i)] for i in range(len(saved["found"]))]
+        saved, file.saved = file.saved or {"found": [], "run": None}, None
+        self._found: list[Tree] = saved["found"]
         self.state: Tree | None = saved["run"]
 
     def found(self, i: int, problem: Problem) -> Solution | None:
         """The solution of the ``i``-th C, if it was found before."""
-        return _solution(self._found[i], problem) if i < len(self._found) else None
+        if i >= len(self._found):
+            return None
+        kept = dict(self._found[i])
+        return Solution(
+            certificate=Certificate(kept.pop("primal"), kept.pop("dual")),
+            status=Status(kept.pop("status")),
+            **kept,
+            c=problem.c,
+            y=problem.y,
+            loss=problem.loss,
+        )
 
     def add(self, solution: Solution) -> None:
         """Keep a solution; it is on disk with the next state that is saved."""
-        tree = {name: getattr(solution, name) for name in PLAIN}
-        self._found.append(
-            tree | {"block": {part: getattr(solution.block, part) for part in PARTS}}
-        )
+        kept = {name: getattr(solution, name) for name in KEPT}
+        self._found.append(kept | {"status": str(solution.status)})
 
     def due(self, n_passes: int) -> bool:
         """Whether it is time to save."""
@@ -48,26 +51,8 @@ class PathFile:
 
     def save(self, state: Tree) -> None:
         """Save the solutions and the state of a run."""
-        found = {str(i): tree for i, tree in enumerate(self._found)}
-        self._file.save({"found": found, "run": state})
+        self._file.save({"found": self._found, "run": state})
 
     def remove(self) -> None:
         """The path is done."""
         self._file.remove()
-
-
-def _solution(tree: Tree, problem: Problem) -> Solution:
-    parts: Any = tuple(tree["block"][part] for part in PARTS)
-    shape = (problem.n_examples, problem.n_classes)
-    return Solution(
-        coef=tree["coef"],
-        intercept=tree["intercept"],
-        certificate=Certificate(tree["primal"], tree["dual"]),
-        n_iter=tree["n_iter"],
-        status=Status(tree["status"]),
-        history=tree["history"],
-        block=sparse.csr_array(parts, shape=shape),
-        c=problem.c,
-        y=problem.y,
-        loss=problem.loss,
-    )

@@ -314,12 +314,11 @@ class KernelEngine:
 
     def model_state(self, model: sparse.csr_array) -> Tree:
         """A dual as arrays."""
-        return {"data": model.data, "indices": model.indices, "indptr": model.indptr}
+        return {"block": model}
 
     def load_model(self, state: Tree) -> sparse.csr_array:
         """The inverse of `model_state`."""
-        parts = (state["data"], state["indices"], state["indptr"])
-        return sparse.csr_array(parts, shape=(self.problem.n_examples, self.problem.n_classes))
+        return state["block"]
 
 
 def _largest(key: NDArray, among: NDArray[np.int64], size: int) -> NDArray[np.int64]:

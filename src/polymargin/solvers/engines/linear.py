@@ -293,14 +293,8 @@ class LinearEngine:
 
     def model_state(self, model: LinearModel) -> Tree:
         """A model as arrays."""
-        block = model.block
-        parts = {"data": block.data, "indices": block.indices, "indptr": block.indptr}
-        return {"weights": model.weights, "block": parts}
+        return {"weights": model.weights, "block": model.block}
 
     def load_model(self, state: Tree) -> LinearModel:
         """The inverse of `model_state`."""
-        parts, pb = state["block"], self.problem
-        block = sparse.csr_array(
-            (parts["data"], parts["indices"], parts["indptr"]), shape=(pb.n_examples, pb.n_classes)
-        )
-        return LinearModel(self.state.like_weights(state["weights"]), block)
+        return LinearModel(self.state.like_weights(state["weights"]), state["block"])

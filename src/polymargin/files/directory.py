@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,11 +21,11 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 from scipy import sparse
 
-from polymargin.io._atomic import umask
-from polymargin.io._dataset import Dataset
-from polymargin.io._errors import DataFileError
-from polymargin.io._streams import name_of
-from polymargin.io._svmlight import ZeroBased, raw_chunks, whole_labels
+from polymargin.files.dataset import Dataset
+from polymargin.files.errors import DataFileError
+from polymargin.files.streams import name_of
+from polymargin.files.svmlight import ZeroBased, raw_chunks, whole_labels
+from polymargin.storage import fresh_name, sync
 
 FORMAT = "polymargin-data"
 VERSION = 1
@@ -96,7 +95,7 @@ def _write_text(folder: Path, text: Sequence[str]) -> None:
     with open(folder / "text.bin", "wb") as file:
         for i, one in enumerate(text):
             offsets[i + 1] = offsets[i] + file.write(one.encode())
-        _sync(file)
+        sync(file)
     _save(folder / "text_offsets.npy", offsets)
 
 
@@ -219,7 +218,7 @@ class _NpyWriter:
     def _finish(self) -> None:
         self._file.seek(0)
         self._file.write(_npy_header(self.dtype, self.length))
-        _sync(self._file)
+        sync(self._file)
         self._file.close()
 
     def __exit__(self, *error: Any) -> None:
@@ -358,13 +357,12 @@ def _new_directory(path: Any, overwrite: bool) -> Iterator[Path]:
             raise FileExistsError(f"{target} exists: choose another name, or overwrite=True.")
         if not (target / META).is_file():
             raise FileExistsError(f"{target} exists and is not a data directory: left alone.")
-    folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    folder = fresh_name(target)
+    folder.mkdir()
     try:
         yield folder
-        folder.chmod(0o777 & ~umask())
         if target.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-            old.rmdir()  # Windows renames to no existing name
+            old = fresh_name(target)  # Windows renames to no existing name
             os.replace(target, old)
             os.replace(folder, target)
             shutil.rmtree(old)
@@ -377,15 +375,10 @@ def _new_directory(path: Any, overwrite: bool) -> Iterator[Path]:
 def _write_meta(folder: Path, meta: dict[str, Any]) -> None:
     with open(folder / META, "w", encoding="utf-8") as file:
         json.dump({"format": FORMAT, "version": VERSION, **meta}, file, indent=1)
-        _sync(file)
+        sync(file)
 
 
 def _save(path: Path, array: NDArray) -> None:
     with open(path, "wb") as file:
         np.save(file, array, allow_pickle=False)
-        _sync(file)
-
-
-def _sync(file: Any) -> None:
-    file.flush()
-    os.fsync(file.fileno())
+        sync(file)

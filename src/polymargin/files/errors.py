@@ -1,4 +1,4 @@
-"""What goes wrong with files, with the place where it does."""
+"""What goes wrong with data files, with the place where it does."""
 
 from __future__ import annotations
 
@@ -28,7 +28,3 @@ class DataFileError(ValueError):
     def __str__(self) -> str:
         place = [str(part) for part in (self.path, self.line, self.column) if part]
         return ": ".join([":".join(place), self.reason]) if place else self.reason
-
-
-class ModelFileError(ValueError):
-    """A model that cannot be written to a file, or a file that is not a sound model."""

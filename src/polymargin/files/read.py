@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin.io._columns import Label, Wanted
-from polymargin.io._dataset import Dataset
-from polymargin.io._directory import open_directory
-from polymargin.io._errors import DataFileError
-from polymargin.io._npz import read_npz, with_features
-from polymargin.io._streams import FORMATS, detect_format, name_of
-from polymargin.io._svmlight import ZeroBased, read_svmlight
-from polymargin.io._tables import read_csv, read_jsonl, read_parquet
+from polymargin.files.columns import Label, Wanted
+from polymargin.files.dataset import Dataset
+from polymargin.files.directory import open_directory
+from polymargin.files.errors import DataFileError
+from polymargin.files.npz import read_npz, with_features
+from polymargin.files.streams import FORMATS, detect_format, name_of
+from polymargin.files.svmlight import ZeroBased, read_svmlight
+from polymargin.files.tables import read_csv, read_jsonl, read_parquet
 
 
 def read_data(

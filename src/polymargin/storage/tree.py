@@ -1,4 +1,4 @@
-"""Values of a model as JSON, and back: numbers, strings, containers, arrays and known objects.
+"""Values as JSON and arrays, and back: numbers, strings, containers, arrays and known objects.
 
 JSON's own types stand for themselves (a list is a list); anything else is an object with one key:
 
@@ -10,12 +10,13 @@ JSON's own types stand for themselves (a list is a list); anything else is an ob
 ``$strings``   "dtype" ("str" or "object"), "shape", "values" of an array of strings
 ``$sparse``    "class", "shape", "data", "indices" and "indptr" of a CSR matrix
 ``$dtype``     the name of a NumPy type
-``$object``    a known class, with its "params" and "state"
+``$object``    a known class, with what belongs to it
 =============  ===================================================================
 """
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Callable
 from typing import Any
@@ -24,10 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from polymargin.io._errors import ModelFileError
-from polymargin.io._npz import checked_sparse
+from polymargin.storage.errors import StorageError
+
+Array = NDArray[Any]
+Json = Any  # what the json module takes and gives
 
 _SPARSE = {"csr_array": sparse.csr_array, "csr_matrix": sparse.csr_matrix}
+_PARTS = ("data", "indices", "indptr")
 _DTYPES = ("float16", "float32", "float64", "int32", "int64")
 _NUMBERS = "biuf"
 _LARGEST_STRINGS = 2**28  # characters: each of them takes as many as the longest
@@ -38,23 +42,27 @@ class Encoder:
 
     Parameters
     ----------
-    encode_object : callable
+    encode_object : callable, default=None
         ``encode_object(value, where, encoder)``: the JSON of a known object, or None.
     """
 
-    def __init__(self, encode_object: Callable[[Any, str, Encoder], Any]) -> None:
-        self.arrays: list[NDArray] = []
+    def __init__(
+        self, encode_object: Callable[[object, str, Encoder], Json] = lambda *what: None
+    ) -> None:
+        self.arrays: list[Array] = []
         self._encode_object = encode_object
 
-    def encode(self, value: Any, where: str) -> Any:
+    def encode(self, value: object, where: str) -> Json:
         """The JSON of a value; `where` names it in errors."""
+        if isinstance(value, enum.Enum):
+            value = value.value
         if isinstance(value, np.generic) and value.dtype.kind in _NUMBERS + "U":
             value = value.item()
         if value is None or type(value) in (bool, int, str):
             return value
         if type(value) is float:
             return value if math.isfinite(value) else {"$float": str(value)}
-        if type(value) in (list, tuple):
+        if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
             values = [self.encode(part, f"{where}[{i}]") for i, part in enumerate(value)]
             return values if type(value) is list else {"$tuple": values}
         if type(value) is dict:
@@ -67,35 +75,27 @@ class Encoder:
             return {"$dtype": np.dtype(value).name}
         encoded = self._encode_object(value, where, self)
         if encoded is None:
-            raise ModelFileError(
-                f"{where} is {_a(value)}, which a model file cannot hold: it holds numbers, "
-                "strings, arrays and known classes only, so that opening one cannot run code. "
-                "Use joblib or skops to keep such a model."
-            )
+            raise StorageError(f"{where} is {_a(value)}")
         return encoded
 
-    def _pair(self, key: Any, value: Any, where: str) -> list[Any]:
+    def _pair(self, key: object, value: object, where: str) -> list[Json]:
         return [self.encode(key, f"a key of {where}"), self.encode(value, f"{where}[{key!r}]")]
 
-    def _array(self, value: NDArray, where: str) -> Any:
+    def _array(self, value: Array, where: str) -> Json:
         if value.dtype.kind in _NUMBERS and value.dtype.itemsize <= 8:
             self.arrays.append(value)
             return {"$array": f"arrays/{len(self.arrays) - 1}.npy"}
         values = value.ravel().tolist()
         if value.dtype.kind not in "UO" or not all(type(one) is str for one in values):
-            raise ModelFileError(
-                f"{where} is an array of type {value.dtype}; a model file holds arrays of numbers "
-                "and of strings."
-            )
+            raise StorageError(f"{where} is an array of type {value.dtype}")
         kind = "str" if value.dtype.kind == "U" else "object"
         return {"$strings": {"dtype": kind, "shape": list(value.shape), "values": values}}
 
-    def _sparse(self, value: Any, where: str) -> Any:
+    def _sparse(self, value: sparse.csr_array, where: str) -> Json:
         name = type(value).__name__
         if name not in _SPARSE:
-            raise ModelFileError(f"{where} is {_a(value)}; of sparse matrices, only CSR is held.")
-        parts = ("data", "indices", "indptr")
-        encoded = {part: self.encode(getattr(value, part), f"{where}.{part}") for part in parts}
+            raise StorageError(f"{where} is {_a(value)}; of sparse matrices, only CSR is held")
+        encoded = {part: self.encode(getattr(value, part), f"{where}.{part}") for part in _PARTS}
         return {"$sparse": {"class": name, "shape": list(value.shape), **encoded}}
 
 
@@ -106,25 +106,25 @@ class Decoder:
     ----------
     read_array : callable
         Gives an array by its name in the archive.
-    decode_object : callable
-        ``decode_object(json, decoder)``: the object that the JSON under "$object" describes.
+    decode_object : callable, default=None
+        ``decode_object(json, decoder)``: the object that the JSON with "$object" describes.
     """
 
     def __init__(
         self,
-        read_array: Callable[[str], Any],
-        decode_object: Callable[[dict[str, Any], Decoder], Any],
+        read_array: Callable[[str], Array],
+        decode_object: Callable[[dict[str, Json], Decoder], object] | None = None,
     ) -> None:
         self._read_array = read_array
         self._decode_object = decode_object
 
-    def decode(self, value: Any) -> Any:
+    def decode(self, value: Json) -> Any:
         """The value of JSON; `ValueError` and its like where it is not what an encoder writes."""
         if isinstance(value, list):
             return [self.decode(part) for part in value]
         if not isinstance(value, dict):
             return value
-        content: Any
+        content: Json
         tag, content = next(iter(value.items()), ("", None))
         match tag:
             case "$float":
@@ -138,26 +138,35 @@ class Decoder:
             case "$strings":
                 return _strings(content)
             case "$sparse":
-                return self._sparse(content)
-            case "$dtype":
-                if content not in _DTYPES:
-                    raise ValueError(f"unknown type {content!r}")
+                data, indices, indptr = (self.decode(content[part]) for part in _PARTS)
+                maker = _SPARSE[content["class"]]
+                return checked_sparse(maker, data, indices, indptr, content["shape"])
+            case "$dtype" if content in _DTYPES:
                 return np.dtype(content).type
-            case "$object":
+            case "$object" if self._decode_object is not None:
                 return self._decode_object(value, self)
-        raise ValueError(f"unknown entry {tag!r}")
-
-    def _sparse(self, content: dict[str, Any]) -> Any:
-        data, indices, indptr = (
-            self.decode(content[part]) for part in ("data", "indices", "indptr")
-        )
-        maker = _SPARSE[content["class"]]
-        if not all(isinstance(part, np.ndarray) for part in (data, indices, indptr)):
-            return content  # arrays that are only described
-        return checked_sparse(maker, data, indices, indptr, tuple(content["shape"]))
+        raise ValueError(f"unknown entry {tag!r}: {content!r:.50}")
 
 
-def _strings(content: dict[str, Any]) -> NDArray:
+def checked_sparse(
+    maker: Callable[..., sparse.csr_array],
+    data: Array,
+    indices: Array,
+    indptr: Array,
+    shape: tuple[int, int],
+) -> sparse.csr_array:
+    """A sparse array whose every index is known to be inside; ``ValueError`` otherwise."""
+    for part in (indices, indptr):
+        if part.dtype.kind not in "iu":
+            raise ValueError(f"indices of type {part.dtype}")
+    if len(shape) != 2 or any(part.ndim != 1 for part in (data, indices, indptr)):
+        raise ValueError("the parts of a sparse matrix must be vectors, and its shape a pair")
+    X = maker((data, indices, indptr), shape=tuple(shape))
+    X.check_format(full_check=True)
+    return X
+
+
+def _strings(content: dict[str, Json]) -> Array:
     values, shape = content["values"], tuple(content["shape"])
     if not all(type(one) is str for one in values):
         raise ValueError("an array of strings holds something else")
@@ -170,7 +179,7 @@ def _strings(content: dict[str, Any]) -> NDArray:
     return strings.reshape(shape)
 
 
-def _a(value: Any) -> str:
+def _a(value: object) -> str:
     """What something is, in words: "a function (analyse)", "a RandomState"."""
     if callable(value) and hasattr(value, "__name__"):
         return f"a function or class ({value.__name__})"

@@ -8,8 +8,9 @@ neither run code nor make a prediction read outside of an array.
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,10 +33,10 @@ from polymargin.estimators import (
     LinearMulticlassSVC,
     LinearMulticlassSVCCV,
 )
-from polymargin.io import _larank
-from polymargin.io._errors import ModelFileError
-from polymargin.io._tree import Decoder, Encoder
+from polymargin.models import larank
+from polymargin.models.errors import ModelFileError
 from polymargin.solvers import DualSolver, KernelSolver, StreamSolver
+from polymargin.storage import Decoder, Encoder, Json
 
 _ATTRIBUTE = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
 
@@ -54,56 +55,44 @@ class Kind:
     """
 
     cls: type
-    check: Callable[[Any], None]
+    check: Callable[[Any], object]
     private: tuple[str, ...] = ()
 
 
 # --- to and from JSON ----------------------------------------------------------------------------
 
 
-def encode_object(value: Any, where: str, encoder: Encoder) -> Any:
+def encode_object(value: Any, where: str, encoder: Encoder) -> Json:
     """The JSON of a known object; None for anything else."""
-    name = next((name for name, kind in KINDS.items() if type(value) is kind.cls), None)
+    name = NAMES.get(type(value))
     if name is None:
         return None
     where = f"{where}.{type(value).__name__}" if where else type(value).__name__
-    if isinstance(value, Pipeline):
-        _check_pipeline(value)
     params = value.get_params(deep=False)
     if isinstance(value, Pipeline):
+        _check_pipeline(value)
         params["steps"] = [list(step) for step in value.steps]
     if "checkpoint" in params:  # a place on the machine that trained the model
         params["checkpoint"] = None
     _refuse_what_reads_files(params)
-    kind, state = KINDS[name], _state_of(value)
-    encoded = {
+    state = {
+        key: one
+        for key, one in vars(value).items()
+        if key in KINDS[name].private or (_ATTRIBUTE.fullmatch(key) and key not in params)
+    }
+    if isinstance(value, LinearMulticlassSVC):  # computed on demand while a stream is learned
+        state |= {"coef_": value.coef_, "intercept_": value.intercept_}
+    encoded: dict[str, Json] = {
         "$object": name,
         "params": {key: encoder.encode(one, f"{where}.{key}") for key, one in params.items()},
         "state": {key: encoder.encode(one, f"{where}.{key}") for key, one in state.items()},
     }
-    if kind.cls is LaRankClassifier:
-        encoded["machine"] = encoder.encode(_larank.state_of(value), f"{where}.machine")
+    if isinstance(value, LaRankClassifier):
+        encoded["machine"] = encoder.encode(larank.state_of(value), f"{where}.machine")
     return encoded
 
 
-def _state_of(value: Any) -> dict[str, Any]:
-    private, params = KINDS[name_of(value)].private, value.get_params(deep=False)
-    state = {
-        key: one
-        for key, one in vars(value).items()
-        if key in private or (_ATTRIBUTE.fullmatch(key) and key not in params)
-    }
-    if isinstance(value, LinearMulticlassSVC):  # computed on demand while a stream is learned
-        state |= {"coef_": value.coef_, "intercept_": value.intercept_}
-    return state
-
-
-def name_of(value: Any) -> str:
-    """The name of a known object's class."""
-    return next(name for name, kind in KINDS.items() if type(value) is kind.cls)
-
-
-def decode_object(encoded: dict[str, Any], decoder: Decoder) -> Any:
+def decode_object(encoded: dict[str, Json], decoder: Decoder) -> object:
     """The object that the JSON describes, checked."""
     kind = KINDS.get(encoded["$object"])
     if kind is None:
@@ -114,7 +103,7 @@ def decode_object(encoded: dict[str, Any], decoder: Decoder) -> Any:
     if kind.cls is Pipeline:
         params["steps"] = [tuple(step) for step in params["steps"]]
     _refuse_what_reads_files(params)
-    unknown = set(params) - set(kind.cls._get_param_names())  # type: ignore[attr-defined]
+    unknown = set(params) - set(inspect.signature(kind.cls).parameters)
     if unknown:
         raise ValueError(f"{kind.cls.__name__} has no parameter {sorted(unknown)[0]!r}")
     value = kind.cls(**params)
@@ -125,13 +114,13 @@ def decode_object(encoded: dict[str, Any], decoder: Decoder) -> Any:
         if not (public or key in kind.private):
             raise ValueError(f"{kind.cls.__name__} has no state {key!r}")
         setattr(value, key, decoder.decode(one))
-    if kind.cls is LaRankClassifier:
-        _larank.restore(value, decoder.decode(encoded["machine"]))
+    if isinstance(value, LaRankClassifier):
+        larank.restore(value, decoder.decode(encoded["machine"]))
     kind.check(value)
     return value
 
 
-def _refuse_what_reads_files(params: dict[str, Any]) -> None:
+def _refuse_what_reads_files(params: Mapping[str, object]) -> None:
     if params.get("input", "content") != "content":
         raise ModelFileError(
             f"a vectoriser with input={params['input']!r} opens files; only input='content' is "
@@ -146,34 +135,31 @@ def _refuse_what_reads_files(params: dict[str, Any]) -> None:
 # --- checks --------------------------------------------------------------------------------------
 
 
-def _require(ok: Any, what: str) -> None:
+def _require(ok: object, what: str) -> None:
     if not ok:
         raise ValueError(what)
 
 
-def _is_array(value: Any, ndim: int, kinds: str = "f") -> bool:
+def _is_array(value: object, ndim: int, kinds: str = "f") -> bool:
     return isinstance(value, np.ndarray) and value.ndim == ndim and value.dtype.kind in kinds
 
 
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value >= 0
-
-
-def check_classes(model: Any) -> int:
+def _check_classes(model: Any) -> int:
     """Check the labels and the names of features; return the number of rows of scores."""
     classes = model.classes_
     _require(_is_array(classes, 1, "biufUO") and len(classes) >= 2, "classes_ are not labels")
     _require((classes[1:] > classes[:-1]).all(), "classes_ are not sorted")
-    _require(_is_count(model.n_features_in_), "n_features_in_ is not a count")
+    width = model.n_features_in_
+    _require(type(width) is int and width >= 0, "n_features_in_ is not a count")
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
         _require(_is_array(names, 1, "UO"), "feature_names_in_ are not names")
-        _require(len(names) == model.n_features_in_, "feature_names_in_ has the wrong length")
+        _require(len(names) == width, "feature_names_in_ has the wrong length")
     return 1 if len(classes) == 2 else len(classes)
 
 
 def _check_linear(model: LinearMulticlassSVC | LinearMulticlassSVCCV) -> None:
-    rows = check_classes(model)
+    rows = _check_classes(model)
     coef = model.coef_
     _require(sparse.issparse(coef) or _is_array(coef, 2), "coef_ is not a matrix")
     _require(coef.shape == (rows, model.n_features_in_), "coef_ has the wrong shape")
@@ -185,7 +171,7 @@ def _check_linear(model: LinearMulticlassSVC | LinearMulticlassSVCCV) -> None:
 
 
 def _check_kernel(model: KernelMulticlassSVC | KernelMulticlassSVCCV) -> None:
-    rows = check_classes(model)
+    rows = _check_classes(model)
     n = model.dual_coef_.shape[1]
     _require(_is_array(model.dual_coef_, 2), "dual_coef_ is not a matrix")
     _require(model.dual_coef_.shape[0] == rows, "dual_coef_ has the wrong shape")
@@ -200,10 +186,6 @@ def _check_kernel(model: KernelMulticlassSVC | KernelMulticlassSVCCV) -> None:
     _require(sparse.issparse(vectors) or _is_array(vectors, 2), "support_vectors_ is no matrix")
     _require(vectors.shape == (n, model.n_features_in_), "support_vectors_ has the wrong shape")
     _require(vectors.dtype == model.dual_coef_.dtype, "support_vectors_ has the wrong type")
-
-
-def _check_larank(model: LaRankClassifier) -> None:
-    check_classes(model)
 
 
 def _check_vocabulary(model: CountVectorizer) -> None:
@@ -246,7 +228,7 @@ def _check_pipeline(pipeline: Pipeline) -> None:
         )
 
 
-def _no_check(value: Any) -> None:
+def _no_check(value: object) -> None:
     """For objects without state."""
 
 
@@ -272,7 +254,7 @@ KINDS: dict[str, Kind] = {
     "polymargin.LinearMulticlassSVCCV": Kind(LinearMulticlassSVCCV, _check_linear),
     "polymargin.KernelMulticlassSVC": Kind(KernelMulticlassSVC, _check_kernel),
     "polymargin.KernelMulticlassSVCCV": Kind(KernelMulticlassSVCCV, _check_kernel),
-    "polymargin.LaRankClassifier": Kind(LaRankClassifier, _check_larank),
+    "polymargin.LaRankClassifier": Kind(LaRankClassifier, _check_classes),
     "polymargin.DualSolver": Kind(DualSolver, _no_check),
     "polymargin.KernelSolver": Kind(KernelSolver, _no_check),
     "polymargin.StreamSolver": Kind(StreamSolver, StreamSolver.check),
@@ -284,6 +266,9 @@ KINDS: dict[str, Kind] = {
         for cls, check in TRANSFORMERS.items()
     },
 }
+
+
+NAMES = {kind.cls: name for name, kind in KINDS.items()}
 
 
 def check_can_be_saved(model: Any) -> None:
@@ -299,7 +284,7 @@ def check_can_be_saved(model: Any) -> None:
     check_is_fitted(model)
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
     try:
-        KINDS[name_of(last)].check(last)
+        KINDS[NAMES[type(last)]].check(last)
     except ValueError as error:
         raise ModelFileError(
             f"{type(last).__name__} is not a model of two classes or more: {error}."

@@ -19,7 +19,7 @@ from polymargin.io import (
     read_data,
     write_directory,
 )
-from tests.io.strategies import files
+from tests.files.strategies import files
 
 X = np.array([[1.0, 0, 2], [0, 0, 3], [4, 5, 0]])
 Y = np.array([2, 1, 2])

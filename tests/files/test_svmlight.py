@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
+from polymargin.files import svmlight
 from polymargin.io import (
     DataFileError,
     Dataset,
-    _svmlight,
     iter_svmlight,
     read_data,
     write_svmlight,
 )
-from tests.io.strategies import NAN_FREE, decimals, files
+from tests.files.strategies import NAN_FREE, decimals, files
 
 
 def in_a_folder(max_examples: int = 100) -> settings:
@@ -272,7 +272,7 @@ def test_chunks_and_blocks_of_any_size_give_the_whole(tmp_path, content, rows, b
     path.write_bytes(content)
     whole = read_data(path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_svmlight, "BLOCK_BYTES", block)
+        patch.setattr(svmlight, "BLOCK_BYTES", block)
         assert same(read_data(path).X, whole.X)
         chunks = list(iter_svmlight(path, rows=rows))
     assert [X.shape[0] for X, _ in chunks[:-1]] == [rows] * (len(chunks) - 1)

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import sklearn
+from polymargin.models.errors import ModelFileError
+from polymargin.models.known import check_can_be_saved, decode_object, encode_object
+from polymargin.storage import (
+    Archive,
+    Array,
+    Decoder,
+    Encoder,
+    Format,
+    Json,
+    StorageError,
+    StrPath,
+    write_archive,
+)
 
-from polymargin.io._archive import Archive, write_archive
-from polymargin.io._errors import ModelFileError
-from polymargin.io._known import check_can_be_saved, decode_object, encode_object
-from polymargin.io._tree import Decoder, Encoder
-
+FORMAT = Format("polymargin-model", 1, must_be_sealed=False)  # the first files had no seals
 _CERTIFICATE = ("objective_", "dual_objective_", "dual_gap_", "n_iter_")
+_LIBRARIES = ("polymargin", "scikit-learn", "numpy")
 
 
-def save(model: Any, path: Any) -> None:
+def save(model: object, path: StrPath) -> None:
     """Write a fitted model to a file.
 
     The file (by custom ``.pmz``) holds arrays and JSON, no pickle: opening it cannot run code. It
@@ -40,12 +51,19 @@ def save(model: Any, path: Any) -> None:
     """
     check_can_be_saved(model)
     encoder = Encoder(encode_object)
-    tree = encoder.encode(model, "")
-    manifest = {"written_with": _versions(), "model": tree}
-    write_archive(path, manifest, encoder.arrays)
+    try:
+        tree = encoder.encode(model, "")
+    except StorageError as error:
+        raise ModelFileError(
+            f"{error}, which a model file cannot hold: it holds numbers, strings, arrays and known "
+            "classes only, so that opening one cannot run code. Use joblib or skops to keep such a "
+            "model."
+        ) from error
+    versions = {library: importlib.metadata.version(library) for library in _LIBRARIES}
+    write_archive(path, FORMAT, {"written_with": versions, "model": tree}, encoder.arrays)
 
 
-def load(path: Any) -> Any:
+def load(path: StrPath) -> Any:
     """Read a model that :func:`save` wrote.
 
     Parameters
@@ -65,8 +83,10 @@ def load(path: Any) -> Any:
     ModelFileError
         If the file is no model, cut short, damaged, or of a newer version.
     """
-    with Archive(path) as archive:
-        return _decoded(archive, archive.array)
+    with _opened(path) as archive:
+        model = Decoder(archive.array, decode_object).decode(archive.manifest["model"])
+        check_can_be_saved(model)
+        return model
 
 
 @dataclass(frozen=True)
@@ -101,7 +121,7 @@ class ModelCard:
     steps: list[str]
     params: dict[str, Any]
     certificate: dict[str, Any]
-    classes: Any = field(repr=False)
+    classes: Array = field(repr=False)
     n_features: int
     feature_names: list[str] | None = field(repr=False)
     file_bytes: int
@@ -109,7 +129,7 @@ class ModelCard:
     written_with: dict[str, str]
 
 
-def inspect_model(path: Any) -> ModelCard:
+def inspect_model(path: StrPath) -> ModelCard:
     """Describe a model file without reading its weights.
 
     Parameters
@@ -122,56 +142,53 @@ def inspect_model(path: Any) -> ModelCard:
     ModelCard
         The description.
     """
-    with Archive(path) as archive, archive._sound():
+    with _opened(path) as archive:
         tree = archive.manifest["model"]
         steps = [tree]
         if tree["$object"] == "sklearn.Pipeline":
             steps = [step[1] for step in tree["params"]["steps"]]
         last = steps[-1]
-        decoder = Decoder(archive.array, _described)
-        params = {key: decoder.decode(value) for key, value in last["params"].items()}
-        state = {key: last["state"].get(key) for key in (*_CERTIFICATE, "classes_")}
-        state = {key: decoder.decode(value) for key, value in state.items()}
-        names = last["state"].get("feature_names_in_")
+        decoder, state = Decoder(archive.array, _described), last["state"]
+        names = decoder.decode(state.get("feature_names_in_"))
+        certificate = {key.rstrip("_"): decoder.decode(state.get(key)) for key in _CERTIFICATE}
         return ModelCard(
-            kind=last["$object"].rpartition(".")[2],
-            steps=[
-                step["$object"].rpartition(".")[2] if isinstance(step, dict) else str(step)
-                for step in steps
-            ],
-            params=params,
-            certificate={key.rstrip("_"): state[key] for key in _CERTIFICATE},
-            classes=state["classes_"],
-            n_features=int(last["state"]["n_features_in_"]),
-            feature_names=None if names is None else decoder.decode(names).tolist(),
+            kind=_class_name(last),
+            steps=[_class_name(step) if isinstance(step, dict) else str(step) for step in steps],
+            params={key: decoder.decode(value) for key, value in last["params"].items()},
+            certificate=certificate,
+            classes=decoder.decode(state.get("classes_")),
+            n_features=int(state["n_features_in_"]),
+            feature_names=None if names is None else names.tolist(),
             file_bytes=archive.size,
             format_version=int(archive.manifest["version"]),
             written_with=dict(archive.manifest.get("written_with", {})),
         )
 
 
-def _described(encoded: dict[str, Any], decoder: Decoder) -> dict[str, Any]:
+def _described(encoded: dict[str, Json], decoder: Decoder) -> dict[str, Any]:
     """An object that is a parameter (a solver), as its class and parameters."""
     params = {key: decoder.decode(value) for key, value in encoded["params"].items()}
-    return {"class": encoded["$object"].rpartition(".")[2], **params}
+    return {"class": _class_name(encoded), **params}
 
 
-def _decoded(archive: Archive, read_array: Any) -> Any:
+def _class_name(encoded: dict[str, Json]) -> str:
+    return str(encoded["$object"]).rpartition(".")[2]
+
+
+@contextmanager
+def _opened(path: StrPath) -> Iterator[Archive]:
+    """The archive of a model; whatever it does not fulfil is a `ModelFileError` with its name."""
+    archive = None
     try:
-        model = Decoder(read_array, decode_object).decode(archive.manifest["model"])
-        check_can_be_saved(model)
-    except ModelFileError as error:
-        raise error if archive.path in str(error) else archive.error(str(error)) from error
+        with Archive(path, FORMAT) as archive:
+            yield archive
+    except (StorageError, ModelFileError) as error:
+        raise _unreadable(path, str(error)) from error
     except Exception as error:
-        raise archive.error(f"what it holds makes no sense ({error})") from error
-    return model
+        if archive is None:  # there is no such file, or it may not be read
+            raise
+        raise _unreadable(path, f"what it holds makes no sense ({error})") from error
 
 
-def _versions() -> dict[str, str]:
-    from polymargin import __version__
-
-    return {
-        "polymargin": __version__,
-        "scikit-learn": sklearn.__version__,
-        "numpy": np.__version__,
-    }
+def _unreadable(path: StrPath, what: str) -> ModelFileError:
+    return ModelFileError(f"{path} cannot be read as a polymargin model: {what}.")

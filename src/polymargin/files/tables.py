@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin.io._columns import (
+from polymargin.files.columns import (
     Choice,
     Wanted,
     choose,
@@ -22,9 +22,9 @@ from polymargin.io._columns import (
     labels_from_values,
     no_rows,
 )
-from polymargin.io._dataset import Dataset
-from polymargin.io._errors import DataFileError
-from polymargin.io._streams import name_of, open_bytes
+from polymargin.files.dataset import Dataset
+from polymargin.files.errors import DataFileError
+from polymargin.files.streams import name_of, open_bytes
 
 _DELIMITERS = ",;\t|"
 _LONGEST_FIELD = 2**31 - 1

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from polymargin.io._dataset import Dataset
-from polymargin.io._errors import DataFileError
-from polymargin.io._streams import name_of, open_bytes
+from polymargin.files.dataset import Dataset
+from polymargin.files.errors import DataFileError
+from polymargin.files.streams import name_of, open_bytes
+from polymargin.storage import checked_sparse
 
 _SPARSE = ("data", "indices", "indptr", "shape")
 
@@ -79,18 +80,6 @@ def _features(archive: Any, prefix: str, path: str) -> Any:
     data, indices, indptr, shape = (archive[prefix + key] for key in _SPARSE)
     shape = tuple(int(side) for side in shape)
     return checked_sparse(makers[kind], data, indices, indptr, shape).tocsr()
-
-
-def checked_sparse(maker: Any, data: Any, indices: Any, indptr: Any, shape: Any) -> Any:
-    """A sparse array whose every index is known to be inside; ``ValueError`` otherwise."""
-    for part in (indices, indptr):
-        if part.dtype.kind not in "iu":
-            raise ValueError(f"indices of type {part.dtype}")
-    if len(shape) != 2 or any(part.ndim != 1 for part in (data, indices, indptr)):
-        raise ValueError("the parts of a sparse matrix must be vectors, and its shape a pair")
-    X = maker((data, indices, indptr), shape=shape)
-    X.check_format(full_check=True)
-    return X
 
 
 def _checked(X: Any, n_features: int | None, dtype: Any, path: str) -> Any:

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from polymargin.estimators._labels import StreamLabels
-from polymargin.estimators._larank_fit import OnlineModel
-from polymargin.estimators.larank import LaRankClassifier
+from polymargin.estimators import LaRankClassifier
 from polymargin.solvers.larank import LaRank, Settings
 from polymargin.solvers.patterns import (
     PatternStore,
@@ -33,7 +31,7 @@ _TYPES = {
 
 def state_of(model: LaRankClassifier) -> dict[str, Any]:
     """Everything that a machine knows, as numbers and arrays."""
-    machine: LaRank = model._model.machine
+    machine, labels = model.learned()
     state = machine.__getstate__()  # compacts the patterns: slots are 0, 1, ... afterwards
     exported, counts, rates, random_state = state["_exported"]
     store, n = machine.patterns, machine.n_patterns
@@ -43,7 +41,7 @@ def state_of(model: LaRankClassifier) -> dict[str, Any]:
         "evaluation_cost": float(machine.evaluation_cost),
         "n_classes": int(machine.n_classes),
         "n_seen": int(machine.n_seen),
-        "labels": model._model.labels.by_code,
+        "labels": labels,
         "counts": [int(count) for count in counts],
         "rates": [float(rate) for rate in rates],
         "random_state": int(random_state),
@@ -83,10 +81,8 @@ def restore(model: LaRankClassifier, state: dict[str, Any]) -> None:
             ),
         }
     )
-    labels = StreamLabels()
-    labels.by_code = state["labels"]
-    model._model = OnlineModel(machine, labels)
-    if not np.array_equal(labels.by_code[labels.sorted_codes()], model.classes_):
+    model.go_on_from(machine, state["labels"])
+    if not np.array_equal(np.sort(state["labels"]), model.classes_):
         raise ValueError("the labels of a LaRank machine are not the classes of its classifier")
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from polymargin.io._errors import DataFileError
+from polymargin.files.errors import DataFileError
 
 STDIN = "-"
 FORMATS = ("svmlight", "npz", "csv", "tsv", "parquet", "jsonl", "directory")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import polymargin
 from polymargin.io import ModelFileError, inspect_model
-from tests.io.models import ROW_MODELS, TEXT_MODELS, X
+from tests.models.fitted import ROW_MODELS, TEXT_MODELS, X
 
 in_a_folder = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=80
@@ -214,7 +214,7 @@ def test_repeated_members(tmp_path, saved):
         "os.system",
         "builtins.eval",
         "sklearn.FunctionTransformer",
-        "polymargin.io._known.Kind",
+        "polymargin.models.known.Kind",
         3,
         None,
     ],

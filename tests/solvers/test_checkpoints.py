@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
-import json
 import os
 import subprocess
 import sys
 import textwrap
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,8 @@ from polymargin import (
     Problem,
     get_loss,
 )
-from polymargin.solvers import checkpoint as module
+from polymargin.solvers.checkpoint import FORMAT
+from polymargin.storage import Archive, Format, write_archive
 from tests.estimators import LOSS_PARAMS, loss_id, make_problem, make_sparse_problem
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -267,22 +267,33 @@ def test_foreign_files_are_refused_and_kept(stopped):
         assert place.read_bytes() == content
 
 
-def test_later_formats_are_refused(stopped):
+def test_other_formats_are_refused(stopped):
     clf, X, y, place = stopped
-    content = place.read_bytes()
-    place.write_bytes(content.replace(b"checkpoint 0001 ", b"checkpoint 0002 ", 1))
-    with pytest.raises(CheckpointError, match=r"format 2.*update polymargin"):
+    later = Format(FORMAT.name, FORMAT.version + 1)
+    write_archive(place, later, {"made_for": {}, "state": None}, [np.arange(3)])
+    with pytest.raises(CheckpointError, match=rf"format {later.version}.*update polymargin"):
         clf.fit(X, y)
+    place.write_bytes(b"polymargin checkpoint 0001 " + b"0" * 64 + b"\nPK")
+    with pytest.raises(CheckpointError, match=r"format 1, of an earlier polymargin.*remove"):
+        clf.fit(X, y)
+    for sealed in (True, False):  # another kind of archive, as of before there were seals
+        write_archive(place, Format("polymargin-model", 1), {"model": None}, [np.arange(3)])
+        if not sealed:
+            content = place.read_bytes()
+            end = content.index(b"PK\5\6") + 20
+            place.write_bytes(content[:end] + b"\0\0")
+        with pytest.raises(CheckpointError, match="not a checkpoint of polymargin"):
+            clf.fit(X, y)
 
 
-def test_a_checkpoint_holds_no_pickles(stopped):
+def test_a_checkpoint_is_plain_arrays(stopped):
     *_, place = stopped
-    file = io.BytesIO(place.read_bytes()[module.HEADER :])
-    with np.load(file, allow_pickle=False) as archive:
-        names = archive.files
-        rest = json.loads(archive[module.REST].tobytes())
-        assert all(archive[name].dtype != object for name in names)
-    assert "state/W" in names and rest["state"]["n_iter"] == 4
+    with np.load(place, allow_pickle=False) as plain, Archive(place, FORMAT) as archive:
+        names = list(archive.manifest["arrays"])
+        assert all(np.array_equal(plain[name], archive.array(name)) for name in names)
+        assert all(plain[name].dtype != object for name in names)
+        state = dict(archive.manifest["state"]["$dict"])
+    assert {"state", "random", "history"} <= set(state) and state["n_iter"] == 4
 
 
 CHANGES = {
@@ -345,13 +356,13 @@ def test_a_failed_write_leaves_the_last_checkpoint(tmp_path, monkeypatch):
     whole = file.path.read_bytes()
 
     def no_room(*args, **kwargs):
-        args[0].write(b"half")
         raise OSError("No space left on device")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "_write_arrays", no_room)
-        with pytest.raises(OSError, match="No space"):
-            file.save({"a": np.arange(4)})
+    for owner, name in ((zipfile.ZipFile, "writestr"), (os, "fsync"), (os, "replace")):
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, no_room)
+            with pytest.raises(OSError, match="No space"):
+                file.save({"a": np.arange(4)})
     assert file.path.read_bytes() == whole
     assert os.listdir(tmp_path) == ["fit"]
     found = Checkpoint(tmp_path / "fit").open({"X": "1"}).saved

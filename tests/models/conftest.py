@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.io import models
+from tests.models import fitted as models
 
 
 @pytest.fixture(scope="package")

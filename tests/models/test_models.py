@@ -23,7 +23,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import polymargin
 from polymargin import KernelMulticlassSVC, LaRankClassifier, LinearMulticlassSVC
 from polymargin.io import ModelFileError, inspect_model
-from tests.io.models import KINDS, ROW_MODELS, TEXT_MODELS, TEXTS, WORDS, X, Y, linear
+from tests.models.fitted import KINDS, ROW_MODELS, TEXT_MODELS, TEXTS, WORDS, X, Y, linear
 
 
 def through_a_file(model, tmp_path):

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from polymargin._kernels import kernels
-from polymargin.io._atomic import replacing
-from polymargin.io._dataset import Dataset
-from polymargin.io._errors import DataFileError
-from polymargin.io._streams import is_stdin, name_of, open_bytes
+from polymargin.files.dataset import Dataset
+from polymargin.files.errors import DataFileError
+from polymargin.files.streams import is_stdin, name_of, open_bytes
+from polymargin.storage import replacing
 
 ZeroBased = bool | Literal["auto"]
 BLOCK_BYTES = 1 << 20

@@ -8,7 +8,7 @@ import pytest
 from polymargin import Checkpoint, CheckpointError, DualSolver, regularization_path
 from polymargin.solvers.checkpoint import CheckpointFile
 from tests.estimators import make_problem, make_sparse_problem
-from tests.test_checkpoints import CrashError, make, same
+from tests.solvers.test_checkpoints import CrashError, make, same
 
 CS = [0.01, 0.3, 10.0, 1.0]  # not in order: the outer loop of the third goes on in the fourth
 

@@ -1,0 +1,61 @@
+"""Writing files so that there never is half of one."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+StrPath = str | os.PathLike[str]
+
+
+@contextmanager
+def replacing(path: StrPath, *, via: StrPath | None = None) -> Iterator[IO[bytes]]:
+    """A temporary file in the same folder that takes the name in one step, once it is on disk.
+
+    Parameters
+    ----------
+    path : path
+        The name it takes. After an exception, what was there is still there.
+    via : path, default=None
+        The name of the temporary file. None is a fresh one: a killed process leaves it behind. With
+        a name that stays the same the next one writes over it, but two must not write at a time.
+    """
+    path = Path(path)
+    temporary = fresh_name(path) if via is None else Path(via)
+    try:
+        with open(temporary, "w+b") as file:
+            yield file
+            sync(file)
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def fresh_name(path: Path) -> Path:
+    """A hidden name beside a path, which nobody has."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+
+
+def sync(file: IO[bytes] | IO[str]) -> None:
+    """Force what was written to the disk."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name durable, where the system lets folders be synced."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        pass
+    finally:
+        os.close(descriptor)

@@ -1,1 +1,0 @@
-"""Data files and model files."""

@@ -1,0 +1,1 @@
+"""Archives, digests and files that are written whole or not at all."""

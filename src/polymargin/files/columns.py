@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _DECIMAL = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
 Label = str | int | Literal[False] | None
-Where = Mapping[str, Any] | None
+Where = Mapping[str, object] | None
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def _label_column(
     return names[-1]
 
 
-def _values(values: Any) -> frozenset[str]:
+def _values(values: object) -> frozenset[str]:
     if isinstance(values, str) or not isinstance(values, Collection):
         values = [values]
     return frozenset(map(str, values))
@@ -145,7 +145,7 @@ def labels_from_text(labels: Sequence[str]) -> NDArray:
     return np.array(labels, dtype=np.str_)
 
 
-def labels_from_values(labels: Sequence[Any], path: str, lines: Sequence[int]) -> NDArray:
+def labels_from_values(labels: Sequence[object], path: str, lines: Sequence[int]) -> NDArray:
     """Labels that have types already (of JSON or Parquet), which must be the same for all."""
     kinds = {bool: "truth values", int: "numbers", float: "numbers", str: "strings"}
     first = kinds.get(type(labels[0])) if len(labels) else "strings"

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+Matrix = Any  # a dense or a CSR array; SciPy has no types
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +32,7 @@ class Dataset:
         The column that the labels came from.
     """
 
-    X: Any = None
+    X: Matrix = None
     y: NDArray | None = None
     text: Sequence[str] | None = field(default=None, repr=False)
     feature_names: list[str] | None = field(default=None, repr=False)
@@ -53,7 +55,7 @@ class Dataset:
         """The number of examples."""
         return int(self.X.shape[0]) if self.X is not None else len(self.text or ())
 
-    def take(self, rows: Any) -> Dataset:
+    def take(self, rows: ArrayLike) -> Dataset:
         """Give the examples with these numbers, or where this mask is True.
 
         Parameters
@@ -66,12 +68,12 @@ class Dataset:
         Dataset
             Copies of these examples.
         """
-        rows = np.asarray(rows)
-        if rows.dtype == bool:
-            rows = np.flatnonzero(rows)
+        chosen = np.asarray(rows)
+        if chosen.dtype == bool:
+            chosen = np.flatnonzero(chosen)
         return replace(
             self,
-            X=None if self.X is None else self.X[rows],
-            y=None if self.y is None else self.y[rows],
-            text=None if self.text is None else [self.text[i] for i in rows],
+            X=None if self.X is None else self.X[chosen],
+            y=None if self.y is None else self.y[chosen],
+            text=None if self.text is None else [self.text[int(i)] for i in chosen],
         )

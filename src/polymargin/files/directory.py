@@ -14,41 +14,47 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import overload
 
 import numpy as np
 from numpy.lib import format as npy
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
-from polymargin.files.dataset import Dataset
+from polymargin.files.dataset import Dataset, Matrix
 from polymargin.files.errors import DataFileError
 from polymargin.files.streams import name_of
-from polymargin.files.svmlight import ZeroBased, raw_chunks, whole_labels
-from polymargin.storage import fresh_name, sync
+from polymargin.files.svmlight import ZeroBased, extent, filled, new_parser, whole_labels
+from polymargin.storage import Json, StrPath, fresh_name, sync
 
 FORMAT = "polymargin-data"
 VERSION = 1
 META = "meta.json"
+_KEPT = ("n_examples", "source", "label_name", "feature_names")
+_PARTS = ("data", "indices", "indptr")
 
 
 class MappedText(Sequence[str]):
     """Texts in a file, decoded when they are asked for."""
 
-    def __init__(self, content: Any, offsets: NDArray[np.int64]) -> None:
+    def __init__(self, content: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
         self._content, self._offsets = content, offsets
 
     def __len__(self) -> int:
         return len(self._offsets) - 1
 
-    def __getitem__(self, i: Any) -> Any:
+    @overload
+    def __getitem__(self, i: int) -> str: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[str]: ...
+    def __getitem__(self, i: int | slice) -> str | list[str]:
         if isinstance(i, slice):
             return [self[j] for j in range(*i.indices(len(self)))]
         i = range(len(self))[i]
         return bytes(self._content[self._offsets[i] : self._offsets[i + 1]]).decode()
 
 
-def write_directory(dataset: Dataset, path: Any, *, overwrite: bool = False) -> Path:
+def write_directory(dataset: Dataset, path: StrPath, *, overwrite: bool = False) -> Path:
     """Write a data set as a directory that :func:`open_directory` maps into memory.
 
     Parameters
@@ -66,26 +72,24 @@ def write_directory(dataset: Dataset, path: Any, *, overwrite: bool = False) -> 
         The directory.
     """
     with _new_directory(path, overwrite) as folder:
-        meta: dict[str, Any] = {"n_examples": dataset.n_examples, "source": dataset.source}
+        meta = {name: getattr(dataset, name) for name in _KEPT}
         if dataset.X is not None:
-            meta.update(_write_features(folder, dataset.X))
+            meta |= _write_features(folder, dataset.X)
         if dataset.text is not None:
             _write_text(folder, dataset.text)
         if dataset.y is not None:
-            meta.update(_write_labels(folder, dataset.y))
-        meta["label_name"] = dataset.label_name
-        meta["feature_names"] = dataset.feature_names
+            meta |= _write_labels(folder, dataset.y)
         _write_meta(folder, meta)
     return Path(path)
 
 
-def _write_features(folder: Path, X: Any) -> dict[str, Any]:
+def _write_features(folder: Path, X: Matrix) -> dict[str, Json]:
     if not sparse.issparse(X):
         _save(folder / "X.npy", np.ascontiguousarray(X))
         return {"layout": "dense", "shape": list(X.shape)}
     X = sparse.csr_array(X)
     X.sum_duplicates()
-    for part in ("data", "indices", "indptr"):
+    for part in _PARTS:
         _save(folder / f"{part}.npy", getattr(X, part))
     return {"layout": "csr", "shape": list(X.shape)}
 
@@ -99,7 +103,7 @@ def _write_text(folder: Path, text: Sequence[str]) -> None:
     _save(folder / "text_offsets.npy", offsets)
 
 
-def _write_labels(folder: Path, y: NDArray) -> dict[str, Any]:
+def _write_labels(folder: Path, y: NDArray) -> dict[str, Json]:
     if y.dtype.kind in "biuf":
         _save(folder / "y.npy", y)
         return {}
@@ -111,12 +115,12 @@ def _write_labels(folder: Path, y: NDArray) -> dict[str, Any]:
 
 
 def convert_svmlight(
-    path: Any,
-    out: Any,
+    path: StrPath,
+    out: StrPath,
     *,
     n_features: int | None = None,
     zero_based: ZeroBased = "auto",
-    dtype: Any = np.float64,
+    dtype: DTypeLike = np.float64,
     rows: int = 100_000,
     overwrite: bool = False,
 ) -> Path:
@@ -141,114 +145,82 @@ def convert_svmlight(
         The directory.
     """
     with _new_directory(out, overwrite) as folder:
+        parser = new_parser(dtype, n_features, zero_based)
         with (
-            _NpyWriter(folder / "data.npy", dtype) as data,
-            _NpyWriter(folder / "indices.npy", np.int32) as indices,
-            _NpyWriter(folder / "indptr.npy", np.int64) as indptr,
-            _NpyWriter(folder / "y.npy", np.float64) as y,
+            _Vector(folder / "data.npy", dtype) as data,
+            _Vector(folder / "indices.npy", np.int64) as indices,
+            _Vector(folder / "indptr.npy", np.int64) as indptr,
+            _Vector(folder / "y.npy", np.float64) as y,
         ):
-            smallest, largest = _stream(
-                raw_chunks(path, rows, dtype, zero_based), data, indices, indptr, y
-            )
+            indptr.append(np.zeros(1, np.int64))
+            for _ in filled(parser, path, rows):
+                labels, pointers, columns, values = parser.take()
+                indptr.append(pointers[1:] + data.length)
+                indices.append(columns)
+                data.append(values)
+                y.append(labels)
         if y.length == 0:
             raise DataFileError("the file holds no examples", path=name_of(path))
-        first = (0 if smallest == 0 else 1) if zero_based == "auto" else int(not zero_based)
-        found = max(largest + 1 - first, 0)
-        if n_features is not None and found > n_features:
-            raise DataFileError(
-                f"{found} features, where n_features={n_features}", path=name_of(path)
-            )
-        width = found if n_features is None else n_features
+        first, width = extent(parser, zero_based, n_features, path)
         index_type = np.int64 if max(width, data.length) >= 2**31 else np.int32
-        _rewrite(folder / "indices.npy", index_type, lambda part: part - first)
-        _rewrite(folder / "indptr.npy", index_type, lambda part: part)
-        labels = np.load(folder / "y.npy", mmap_mode="r")
-        chunks = (labels[i : i + rows] for i in range(0, len(labels), rows))
-        if all(whole_labels(chunk).dtype == np.int64 for chunk in chunks):
-            _rewrite(folder / "y.npy", np.int64, lambda part: part)
+        _rewrite(indices.path, index_type, minus=first)
+        _rewrite(indptr.path, index_type)
+        if all(whole_labels(part).dtype == np.int64 for part in _pieces(y.path)):
+            _rewrite(y.path, np.int64)
         meta = {"layout": "csr", "shape": [y.length, width], "n_examples": y.length}
         _write_meta(folder, {**meta, "source": name_of(path)})
     return Path(out)
 
 
-def _stream(chunks: Any, data: Any, indices: Any, indptr: Any, y: Any) -> tuple[int, int]:
-    """Append the chunks to the files; return the smallest and the largest index."""
-    smallest, largest = 2**63 - 1, -1
-    indptr.append(np.zeros(1, np.int64))
-    for labels, pointers, columns, values in chunks:
-        if len(columns):
-            smallest = min(smallest, int(columns.min()))
-            largest = max(largest, int(columns.max()))
-        if columns.dtype == np.int64:
-            indices.widen()
-        indptr.append(pointers[1:] + data.length)
-        indices.append(columns)
-        data.append(values)
-        y.append(labels)
-    return smallest, largest
+class _Vector:
+    """A vector in a .npy file that grows; its header, of one size always, is written twice."""
 
-
-class _NpyWriter:
-    """A vector in a .npy file that grows: the header is written last, in room left for it."""
-
-    HEADER = 128
-
-    def __init__(self, path: Path, dtype: Any) -> None:
+    def __init__(self, path: Path, dtype: DTypeLike) -> None:
         self.path, self.dtype, self.length = path, np.dtype(dtype), 0
 
-    def __enter__(self) -> _NpyWriter:
-        self._file = open(self.path, "w+b")
-        self._file.write(b"\0" * self.HEADER)
+    def __enter__(self) -> _Vector:
+        self._file = open(self.path, "wb")
+        self._write_header()
         return self
 
     def append(self, values: NDArray) -> None:
         self._file.write(np.ascontiguousarray(values, dtype=self.dtype).data)
         self.length += len(values)
 
-    def widen(self) -> None:
-        """Make it a vector of 64-bit integers."""
-        if self.dtype == np.int64:
-            return
-        self._finish()
-        _rewrite(self.path, np.int64, lambda part: part)
-        self.dtype = np.dtype(np.int64)
-        self._file = open(self.path, "r+b")  # noqa: SIM115
-        self._file.seek(0, os.SEEK_END)
+    def _write_header(self) -> None:
+        shape, descr = (self.length,), npy.dtype_to_descr(self.dtype)
+        fields = {"descr": descr, "fortran_order": False, "shape": shape}
+        npy.write_array_header_1_0(self._file, fields)
 
-    def _finish(self) -> None:
-        self._file.seek(0)
-        self._file.write(_npy_header(self.dtype, self.length))
-        sync(self._file)
-        self._file.close()
-
-    def __exit__(self, *error: Any) -> None:
-        self._finish()
+    def __exit__(self, *error: object) -> None:
+        with self._file:
+            self._file.seek(0)
+            self._write_header()
+            sync(self._file)
 
 
-def _npy_header(dtype: np.dtype, length: int) -> bytes:
-    """A header of exactly `_NpyWriter.HEADER` bytes."""
-    fields = {"descr": npy.dtype_to_descr(dtype), "fortran_order": False, "shape": (length,)}
-    text = repr(fields).encode("latin1")
-    room = _NpyWriter.HEADER - npy.MAGIC_LEN - 2
-    text = text.ljust(room - 1) + b"\n"
-    return npy.magic(1, 0) + room.to_bytes(2, "little") + text
-
-
-def _rewrite(path: Path, dtype: Any, change: Any) -> None:
+def _rewrite(path: Path, dtype: DTypeLike, minus: int = 0) -> None:
     """Replace a vector by one of another type, piece by piece."""
-    old = np.load(path, mmap_mode="r")
     fresh = path.with_suffix(".new")
-    with _NpyWriter(fresh, dtype) as new:
-        for start in range(0, len(old), 1 << 20):
-            new.append(change(old[start : start + (1 << 20)]))
-    del old
+    with _Vector(fresh, dtype) as new:
+        for part in _pieces(path):
+            new.append(part - minus)
     os.replace(fresh, path)
+
+
+def _pieces(path: Path) -> Iterator[NDArray]:
+    """The vector in a .npy file, a million numbers at a time."""
+    with open(path, "rb") as file:
+        npy.read_magic(file)
+        _, _, dtype = npy.read_array_header_1_0(file)
+        while len(part := np.fromfile(file, dtype, 1 << 20)):
+            yield part
 
 
 # --- opening -------------------------------------------------------------------------------------
 
 
-def open_directory(path: Any) -> Dataset:
+def open_directory(path: StrPath) -> Dataset:
     """Open a directory that :func:`write_directory` or :func:`convert_svmlight` wrote.
 
     Parameters
@@ -269,13 +241,10 @@ def open_directory(path: Any) -> Dataset:
     folder, name = Path(path), name_of(path)
     meta = _read_meta(folder, name)
     try:
-        X = _open_features(folder, meta)
-        text = _open_text(folder, meta)
-        y = _open_labels(folder, meta)
         return Dataset(
-            X=X,
-            y=y,
-            text=text,
+            X=_open_features(folder, meta),
+            y=_open_labels(folder, meta),
+            text=_open_text(folder, meta),
             feature_names=meta.get("feature_names"),
             source=name,
             label_name=meta.get("label_name"),
@@ -284,7 +253,7 @@ def open_directory(path: Any) -> Dataset:
         raise DataFileError(f"the directory is damaged: {error}", path=name) from error
 
 
-def _read_meta(folder: Path, name: str) -> dict[str, Any]:
+def _read_meta(folder: Path, name: str) -> dict[str, Json]:
     if not folder.exists():
         raise FileNotFoundError(f"{name} does not exist.")
     if not (folder / META).is_file():
@@ -307,7 +276,7 @@ def _read_meta(folder: Path, name: str) -> dict[str, Any]:
     return meta
 
 
-def _open_features(folder: Path, meta: dict[str, Any]) -> Any:
+def _open_features(folder: Path, meta: dict[str, Json]) -> Matrix:
     if "layout" not in meta:
         return None
     shape = tuple(meta["shape"])
@@ -316,13 +285,13 @@ def _open_features(folder: Path, meta: dict[str, Any]) -> Any:
         if X.shape != shape or X.dtype.kind != "f":
             raise ValueError("X.npy is not the matrix that it should be")
         return X
-    data, indices, indptr = (_map(folder / f"{n}.npy") for n in ("data", "indices", "indptr"))
+    data, indices, indptr = (_map(folder / f"{part}.npy") for part in _PARTS)
     if data.dtype.kind != "f" or indices.dtype.kind != "i" or indptr.dtype.kind != "i":
         raise ValueError("the parts of the sparse matrix have the wrong types")
     return sparse.csr_array((data, indices, indptr), shape=shape)
 
 
-def _open_text(folder: Path, meta: dict[str, Any]) -> MappedText | None:
+def _open_text(folder: Path, meta: dict[str, Json]) -> MappedText | None:
     if not (folder / "text_offsets.npy").exists():
         return None
     offsets = _map(folder / "text_offsets.npy")
@@ -333,7 +302,7 @@ def _open_text(folder: Path, meta: dict[str, Any]) -> MappedText | None:
     return MappedText(content, offsets)
 
 
-def _open_labels(folder: Path, meta: dict[str, Any]) -> NDArray | None:
+def _open_labels(folder: Path, meta: dict[str, Json]) -> NDArray | None:
     if not (folder / "y.npy").exists():
         return None
     y = _map(folder / "y.npy")
@@ -349,7 +318,7 @@ def _map(path: Path) -> NDArray:
 
 
 @contextmanager
-def _new_directory(path: Any, overwrite: bool) -> Iterator[Path]:
+def _new_directory(path: StrPath, overwrite: bool) -> Iterator[Path]:
     """A directory to fill, which gets its name when all went well."""
     target = Path(path)
     if target.exists():
@@ -372,7 +341,7 @@ def _new_directory(path: Any, overwrite: bool) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write_meta(folder: Path, meta: dict[str, Any]) -> None:
+def _write_meta(folder: Path, meta: dict[str, Json]) -> None:
     with open(folder / META, "w", encoding="utf-8") as file:
         json.dump({"format": FORMAT, "version": VERSION, **meta}, file, indent=1)
         sync(file)

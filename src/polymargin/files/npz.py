@@ -5,21 +5,23 @@ from __future__ import annotations
 import io
 import zipfile
 import zlib
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.lib.npyio import NpzFile
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
-from polymargin.files.dataset import Dataset
+from polymargin.files.dataset import Dataset, Matrix
 from polymargin.files.errors import DataFileError
 from polymargin.files.streams import name_of, open_bytes
-from polymargin.storage import checked_sparse
+from polymargin.storage import StrPath, checked_sparse
 
 _SPARSE = ("data", "indices", "indptr", "shape")
 
 
-def read_npz(path: Any, *, part: str | None, n_features: int | None, dtype: Any) -> Dataset:
+def read_npz(
+    path: StrPath, *, part: str | None, n_features: int | None, dtype: DTypeLike
+) -> Dataset:
     """Read an archive; with `part`, the arrays whose names start with it and an underscore."""
     name = name_of(path)
     try:
@@ -59,7 +61,7 @@ def _prefix(names: list[str], part: str | None, path: str) -> str:
     return ""
 
 
-def _features(archive: Any, prefix: str, path: str) -> Any:
+def _features(archive: NpzFile, prefix: str, path: str) -> Matrix:
     names = archive.files
     if prefix + "X" in names:
         return archive[prefix + "X"]
@@ -78,11 +80,10 @@ def _features(archive: Any, prefix: str, path: str) -> Any:
             f"a sparse matrix in the format {kind!r}; expected csr or csc", path=path
         )
     data, indices, indptr, shape = (archive[prefix + key] for key in _SPARSE)
-    shape = tuple(int(side) for side in shape)
-    return checked_sparse(makers[kind], data, indices, indptr, shape).tocsr()
+    return checked_sparse(makers[kind], data, indices, indptr, shape.tolist()).tocsr()
 
 
-def _checked(X: Any, n_features: int | None, dtype: Any, path: str) -> Any:
+def _checked(X: Matrix, n_features: int | None, dtype: DTypeLike, path: str) -> Matrix:
     if X.ndim != 2 or X.dtype.kind not in "biuf":
         raise DataFileError(
             f"X must be a matrix of numbers, found shape {X.shape} and type {X.dtype}", path=path
@@ -96,7 +97,7 @@ def _checked(X: Any, n_features: int | None, dtype: Any, path: str) -> Any:
     return with_features(X, n_features, path)
 
 
-def with_features(X: Any, n_features: int | None, path: str) -> Any:
+def with_features(X: Matrix, n_features: int | None, path: str) -> Matrix:
     """X with empty columns added up to `n_features`; more columns are an error."""
     if n_features is None or X.shape[1] == n_features:
         return X

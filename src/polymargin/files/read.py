@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from polymargin.files.columns import Label, Wanted
+from polymargin.files.columns import Label, Wanted, Where
 from polymargin.files.dataset import Dataset
 from polymargin.files.directory import open_directory
 from polymargin.files.errors import DataFileError
@@ -19,21 +18,22 @@ from polymargin.files.npz import read_npz, with_features
 from polymargin.files.streams import FORMATS, detect_format, name_of
 from polymargin.files.svmlight import ZeroBased, read_svmlight
 from polymargin.files.tables import read_csv, read_jsonl, read_parquet
+from polymargin.storage import StrPath
 
 
 def read_data(
-    path: Any,
+    path: StrPath,
     *,
     format: str | None = None,
     label: Label = None,
     text: str | None = None,
     features: Sequence[str] | None = None,
-    where: Mapping[str, Any] | None = None,
+    where: Where = None,
     part: str | None = None,
     n_features: int | None = None,
     zero_based: ZeroBased = "auto",
-    labels: Any = None,
-    dtype: Any = np.float64,
+    labels: Sequence[str] | StrPath | None = None,
+    dtype: DTypeLike = np.float64,
 ) -> Dataset:
     """Read examples from a file.
 
@@ -122,7 +122,7 @@ def _refuse_unused(kind: str, wanted: Wanted, part: str | None) -> None:
         raise ValueError("part= is for .npz files only.")
 
 
-def _named(data: Dataset, labels: Any) -> NDArray:
+def _named(data: Dataset, labels: Sequence[str] | StrPath) -> NDArray:
     if isinstance(labels, (str, os.PathLike)):
         with open(labels, encoding="utf-8") as file:
             labels = json.load(file)

@@ -10,13 +10,23 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Protocol, cast
 
 from polymargin.files.errors import DataFileError
+from polymargin.storage import StrPath
 
+
+class Decompressor(Protocol):
+    """What the three modules have in common."""
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes:
+        """Some of the bytes."""
+
+
+Opener = Callable[[io.BufferedReader], io.BufferedIOBase]
 STDIN = "-"
 FORMATS = ("svmlight", "npz", "csv", "tsv", "parquet", "jsonl", "directory")
 _SUFFIXES = {
@@ -28,35 +38,34 @@ _SUFFIXES = {
     ".tsv": "tsv",
 }
 _COMPRESSED = (".gz", ".bz2", ".xz")
-_MAGIC: tuple[tuple[bytes, Any], ...] = (
-    (b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw)),
-    (b"BZh", bz2.BZ2File),
-    (b"\xfd7zXZ\x00", lzma.LZMAFile),
+_COMPRESSIONS: tuple[tuple[bytes, Opener, Callable[[], Decompressor]], ...] = (
+    (b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw), lambda: zlib.decompressobj(31)),
+    (b"BZh", bz2.BZ2File, bz2.BZ2Decompressor),
+    (b"\xfd7zXZ\x00", lzma.LZMAFile, lzma.LZMADecompressor),
 )
 _DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 _SVMLIGHT_LINE = re.compile(rb"\s*[-+.\w]+(\s+(qid|\d+):\S+)*\s*(#.*)?$")
 
 
-def name_of(path: Any) -> str:
+def name_of(path: StrPath) -> str:
     """The path as messages say it."""
     return "standard input" if is_stdin(path) else os.fspath(path)
 
 
-def is_stdin(path: Any) -> bool:
+def is_stdin(path: StrPath) -> bool:
     """Whether the path stands for standard input."""
     return isinstance(path, str) and path == STDIN
 
 
 @contextmanager
-def open_bytes(path: Any) -> Iterator[BinaryIO]:
+def open_bytes(path: StrPath) -> Iterator[io.BufferedIOBase]:
     """Open a file (or standard input for "-") for reading, decompressed if it is compressed.
 
     Damage of the compression is raised as `DataFileError`, also from reads inside the block.
     """
     with _errors_of_compression(path), _open_raw(path) as raw:
-        start = raw.peek(6)
-        for magic, opener in _MAGIC:
-            if start.startswith(magic):
+        for magic, opener, _ in _COMPRESSIONS:
+            if raw.peek(6).startswith(magic):
                 with opener(raw) as stream:
                     yield stream
                 return
@@ -64,32 +73,28 @@ def open_bytes(path: Any) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _errors_of_compression(path: Any) -> Iterator[None]:
+def _errors_of_compression(path: StrPath) -> Iterator[None]:
     try:
         yield
-    except _DAMAGED as error:
-        raise DataFileError(
-            f"the compressed data are damaged or cut short ({error})", path=name_of(path)
-        ) from error
-    except OSError as error:
-        if error.errno is not None:  # the system's own errors name their file
+    except (*_DAMAGED, OSError) as error:
+        if getattr(error, "errno", None) is not None:  # the system's own errors name their file
             raise
         raise DataFileError(
-            f"the compressed data are damaged ({error})", path=name_of(path)
+            f"the compressed data are damaged or cut short ({error})", path=name_of(path)
         ) from error
 
 
 @contextmanager
-def _open_raw(path: Any) -> Iterator[Any]:
+def _open_raw(path: StrPath) -> Iterator[io.BufferedReader]:
     if is_stdin(path):
-        stdin = sys.stdin.buffer
-        yield stdin if hasattr(stdin, "peek") else io.BufferedReader(stdin)
+        stdin = cast(io.RawIOBase, sys.stdin.buffer)
+        yield stdin if isinstance(stdin, io.BufferedReader) else io.BufferedReader(stdin)
         return
     with open(path, "rb") as raw:
         yield raw
 
 
-def detect_format(path: Any) -> str:
+def detect_format(path: StrPath) -> str:
     """Tell the format of a file by its name, else by its first bytes."""
     if not is_stdin(path):
         if os.path.isdir(path):
@@ -109,19 +114,16 @@ def detect_format(path: Any) -> str:
 
 def _decompressed_start(start: bytes) -> bytes:
     """The first bytes of a stream, without reading on (standard input has no way back)."""
-    try:
-        if start.startswith(b"\x1f\x8b"):
-            return zlib.decompressobj(31).decompress(start, 4096)
-        if start.startswith(b"BZh"):
-            return bz2.BZ2Decompressor().decompress(start, 4096)
-        if start.startswith(b"\xfd7zXZ\x00"):
-            return lzma.LZMADecompressor().decompress(start, 4096)
-    except (OSError, *_DAMAGED):
-        return b""  # reading on will say what is wrong
+    for magic, _, decompressor in _COMPRESSIONS:
+        if start.startswith(magic):
+            try:
+                return decompressor().decompress(start, 4096)
+            except (OSError, *_DAMAGED):
+                return b""  # reading on will say what is wrong
     return start[:4096]
 
 
-def _by_content(start: bytes, path: Any) -> str:
+def _by_content(start: bytes, path: StrPath) -> str:
     if start.startswith(b"PK\x03\x04"):
         return "npz"
     if start.startswith(b"PAR1"):

@@ -7,68 +7,48 @@ features, and errors.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from io import BufferedIOBase
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from polymargin._kernels import kernels
 from polymargin.files.dataset import Dataset
 from polymargin.files.errors import DataFileError
 from polymargin.files.streams import is_stdin, name_of, open_bytes
-from polymargin.storage import replacing
+from polymargin.storage import StrPath, replacing
 
+Parser = Any  # the compiled one
 ZeroBased = bool | Literal["auto"]
 BLOCK_BYTES = 1 << 20
 ALL_ROWS = 2**62
 _LARGEST_INDEX = 2**62
 
 
-@dataclass(frozen=True)
-class Extent:
-    """What a first pass over a file finds.
-
-    Attributes
-    ----------
-    n_examples, n_values : int
-        Lines with an example, and their entries.
-    min_index, max_index : int
-        As written in the file; -1 where there are no entries.
-    """
-
-    n_examples: int
-    n_values: int
-    min_index: int
-    max_index: int
-
-
 def read_svmlight(
-    path: Any,
+    path: StrPath,
     *,
     n_features: int | None = None,
     zero_based: ZeroBased = "auto",
-    dtype: Any = np.float64,
+    dtype: DTypeLike = np.float64,
 ) -> Dataset:
     """Read a whole svmlight file; see :func:`polymargin.io.read_data`."""
-    parser = _new_parser(dtype, n_features, zero_based)
-    with open_bytes(path) as stream:
-        for _ in _filled(parser, stream, path, ALL_ROWS):
-            pass  # one chunk only
-    first = _first_index(zero_based, parser.min_index)
-    width = _width(n_features, parser.max_index, first, path)
-    X, y = _as_arrays(parser.take(), width, first)
+    parser = new_parser(dtype, n_features, zero_based)
+    for _ in filled(parser, path, ALL_ROWS):
+        pass  # one chunk only
+    X, y = _as_arrays(parser, *extent(parser, zero_based, n_features, path))
     return Dataset(X=X, y=y, source=name_of(path))
 
 
 def iter_svmlight(
-    path: Any,
+    path: StrPath,
     *,
     rows: int = 100_000,
     n_features: int | None = None,
     zero_based: ZeroBased = "auto",
-    dtype: Any = np.float64,
+    dtype: DTypeLike = np.float64,
 ) -> Iterator[tuple[sparse.csr_array, NDArray]]:
     """Read an svmlight file in chunks, for data that do not fit in memory.
 
@@ -106,35 +86,22 @@ def iter_svmlight(
                 "Standard input can be read only once: give n_features, and True or False for "
                 "zero_based."
             )
-        extent = scan_svmlight(path, n_features=n_features, zero_based=zero_based)
-        first = _first_index(zero_based, extent.min_index)
-        n_features = _width(n_features, extent.max_index, first, path)
+        scanner = new_parser(dtype, n_features, zero_based, keep=False)
+        for _ in filled(scanner, path, ALL_ROWS):
+            pass
+        first, n_features = extent(scanner, zero_based, n_features, path)
         zero_based = first == 0
-    return _chunks(path, rows, n_features, zero_based, dtype)
+    return _chunks(new_parser(dtype, n_features, zero_based), path, rows, n_features, zero_based)
 
 
 def _chunks(
-    path: Any, rows: int, n_features: int, zero_based: bool, dtype: Any
+    parser: Parser, path: StrPath, rows: int, n_features: int, zero_based: bool
 ) -> Iterator[tuple[sparse.csr_array, NDArray]]:
-    parser = _new_parser(dtype, n_features, zero_based)
-    with open_bytes(path) as stream:
-        for _ in _filled(parser, stream, path, rows):
-            yield _as_arrays(parser.take(), n_features, 0 if zero_based else 1)
+    for _ in filled(parser, path, rows):
+        yield _as_arrays(parser, int(not zero_based), n_features)
 
 
-def scan_svmlight(
-    path: Any, *, n_features: int | None = None, zero_based: ZeroBased = "auto"
-) -> Extent:
-    """Check a file from beginning to end and count what it holds, in little memory."""
-    parser = _new_parser(np.float64, n_features, zero_based, keep=False)
-    with open_bytes(path) as stream:
-        for _ in _filled(parser, stream, path, ALL_ROWS):
-            pass
-    smallest = parser.min_index if parser.max_index >= 0 else -1
-    return Extent(parser.n_rows_seen, parser.n_values_seen, smallest, parser.max_index)
-
-
-def write_svmlight(dataset: Dataset, path: Any, *, zero_based: bool = False) -> None:
+def write_svmlight(dataset: Dataset, path: StrPath, *, zero_based: bool = False) -> None:
     """Write features and labels as svmlight text, which LIBLINEAR and many others read.
 
     Parameters
@@ -163,17 +130,10 @@ def write_svmlight(dataset: Dataset, path: Any, *, zero_based: bool = False) -> 
             file.write(f"{label!r}{''.join(entries)}\n".encode())
 
 
-def raw_chunks(path: Any, rows: int, dtype: Any, zero_based: ZeroBased) -> Iterator[Any]:
-    """Yield (labels, indptr, indices, values), indices as written; for conversions."""
-    parser = _new_parser(dtype, None, zero_based)
-    with open_bytes(path) as stream:
-        for _ in _filled(parser, stream, path, rows):
-            yield parser.take()
-
-
-def _new_parser(
-    dtype: Any, n_features: int | None, zero_based: ZeroBased, keep: bool = True
-) -> Any:
+def new_parser(
+    dtype: DTypeLike, n_features: int | None, zero_based: ZeroBased, *, keep: bool = True
+) -> Parser:
+    """A parser for numbers of a type; without `keep` it only checks and counts."""
     dtype = np.dtype(dtype)
     if dtype not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got {dtype}.")
@@ -188,8 +148,13 @@ def _new_parser(
     return parser(smallest=0 if zero_based else 1, largest=largest, keep=keep)
 
 
-def _filled(parser: Any, stream: Any, path: Any, rows: int) -> Iterator[None]:
-    """Feed the parser; yield whenever it holds `rows` rows, and at the end if it holds any."""
+def filled(parser: Parser, path: StrPath, rows: int) -> Iterator[None]:
+    """Feed a file to a parser; yield whenever it holds `rows` rows, and at the end if any."""
+    with open_bytes(path) as stream:
+        yield from _fed(parser, stream, path, rows)
+
+
+def _fed(parser: Parser, stream: BufferedIOBase, path: StrPath, rows: int) -> Iterator[None]:
     buffer = np.empty(BLOCK_BYTES, np.uint8)
     filled, last = 0, False
     while not last:
@@ -217,27 +182,23 @@ def _filled(parser: Any, stream: Any, path: Any, rows: int) -> Iterator[None]:
         yield
 
 
-def _first_index(zero_based: ZeroBased, min_index: int) -> int:
-    if zero_based == "auto":
-        return 0 if min_index == 0 else 1
-    return 0 if zero_based else 1
-
-
-def _width(n_features: int | None, max_index: int, first: int, path: Any) -> int:
-    found = max(max_index + 1 - first, 0)
-    if n_features is None:
-        return found
-    if found > n_features:
+def extent(
+    parser: Parser, zero_based: ZeroBased, n_features: int | None, path: StrPath
+) -> tuple[int, int]:
+    """The index of the first feature and the number of features, after all was parsed."""
+    first = int(parser.min_index != 0 if zero_based == "auto" else not zero_based)
+    found = max(parser.max_index + 1 - first, 0)
+    if n_features is not None and found > n_features:
         raise DataFileError(
-            f"index {max_index} is beyond n_features={n_features}: the first feature has index 0 "
-            "in this file",
+            f"index {parser.max_index} is beyond n_features={n_features}: the first feature has "
+            "index 0 in this file",
             path=name_of(path),
         )
-    return n_features
+    return first, found if n_features is None else n_features
 
 
-def _as_arrays(parts: Any, n_features: int, first: int) -> tuple[sparse.csr_array, NDArray]:
-    labels, indptr, indices, values = parts
+def _as_arrays(parser: Parser, first: int, n_features: int) -> tuple[sparse.csr_array, NDArray]:
+    labels, indptr, indices, values = parser.take()
     if first:
         indices -= indices.dtype.type(first)
     if indices.dtype == np.int32 and len(values) < 2**31:

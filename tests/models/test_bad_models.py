@@ -214,7 +214,7 @@ def test_repeated_members(tmp_path, saved):
         "os.system",
         "builtins.eval",
         "sklearn.FunctionTransformer",
-        "polymargin.models.known.Kind",
+        "polymargin.models.known.Encoder",
         3,
         None,
     ],

@@ -30,6 +30,7 @@ class Wanted:
     text: str | None = None
     features: Sequence[str] | None = None
     where: Where = None
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Choice:
         return names + [name for name in (self.label, self.text) if name is not None]
 
 
-def choose(names: Sequence[str], wanted: Wanted, path: str, last_column: bool) -> Choice:
+def choose(names: Sequence[str], wanted: Wanted, *, last_column: bool) -> Choice:
     """Decide what each column is for.
 
     Parameters
@@ -56,19 +57,17 @@ def choose(names: Sequence[str], wanted: Wanted, path: str, last_column: bool) -
     names : sequence of str
         The table's columns.
     wanted : Wanted
-    path : str
-        For messages.
     last_column : bool
         Whether the last column is the label when no name says so.
     """
     repeated = sorted({name for name in names if list(names).count(name) > 1})
     if repeated:
-        raise DataFileError(f"several columns are named {repeated[0]!r}", path=path)
+        raise DataFileError(f"several columns are named {repeated[0]!r}")
     where = {name: _values(values) for name, values in (wanted.where or {}).items()}
     text = wanted.text
     if text is None and wanted.features is None and TEXT_NAME in names:
         text = TEXT_NAME
-    label = _label_column(names, wanted, text, path, last_column)
+    label = _label_column(names, wanted, text, last_column)
     if text is not None:
         features = []
     elif wanted.features is not None:
@@ -78,24 +77,20 @@ def choose(names: Sequence[str], wanted: Wanted, path: str, last_column: bool) -
     choice = Choice(label, text, features, where)
     missing = [name for name in choice.all if name not in names]
     if missing:
-        raise DataFileError(
-            f"there is no column {missing[0]!r}; the columns are {_listed(names)}", path=path
-        )
+        raise DataFileError(f"there is no column {missing[0]!r}; the columns are {_listed(names)}")
     if text is None and not features:
-        raise DataFileError("no column is left for the features", path=path)
+        raise DataFileError("no column is left for the features")
     return choice
 
 
 def _label_column(
-    names: Sequence[str], wanted: Wanted, text: str | None, path: str, last_column: bool
+    names: Sequence[str], wanted: Wanted, text: str | None, last_column: bool
 ) -> str | None:
     if wanted.label is False:
         return None
     if isinstance(wanted.label, int):
         if not -len(names) <= wanted.label < len(names):
-            raise DataFileError(
-                f"label={wanted.label}, but there are {len(names)} columns", path=path
-            )
+            raise DataFileError(f"label={wanted.label}, but there are {len(names)} columns")
         return names[wanted.label]
     if wanted.label is not None:
         return wanted.label
@@ -106,8 +101,9 @@ def _label_column(
     if not last_column or text is not None or names[-1] in (wanted.features or ()):
         return None
     warnings.warn(
-        f"{path}: no column is named {', '.join(LABEL_NAMES[:-1])} or {LABEL_NAMES[-1]}; the last "
-        f"one, {names[-1]!r}, is taken as the label. Give label= to choose, label=False for none.",
+        f"{wanted.source}: no column is named {', '.join(LABEL_NAMES[:-1])} or {LABEL_NAMES[-1]}; "
+        f"the last one, {names[-1]!r}, is taken as the label. Give label= to choose, label=False "
+        "for none.",
         UserWarning,
         stacklevel=2,
     )
@@ -126,13 +122,13 @@ def _listed(names: Iterable[str], most: int = 20) -> str:
     return shown + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def no_rows(choice: Choice, seen: Mapping[str, Collection[str]], path: str) -> DataFileError:
+def no_rows(choice: Choice, seen: Mapping[str, Collection[str]]) -> DataFileError:
     """The error for a file that has no example, or none that was asked for."""
     if not choice.where:
-        return DataFileError("the file holds no examples", path=path)
+        return DataFileError("the file holds no examples")
     parts = [f"{name} has the values {_listed(sorted(values))}" for name, values in seen.items()]
     return DataFileError(
-        f"no row has the values asked for ({'; '.join(parts) or 'the file is empty'})", path=path
+        f"no row has the values asked for ({'; '.join(parts) or 'the file is empty'})"
     )
 
 
@@ -145,26 +141,21 @@ def labels_from_text(labels: Sequence[str]) -> NDArray:
     return np.array(labels, dtype=np.str_)
 
 
-def labels_from_values(labels: Sequence[object], path: str, lines: Sequence[int]) -> NDArray:
+def labels_from_values(labels: Sequence[object], lines: Sequence[int]) -> NDArray:
     """Labels that have types already (of JSON or Parquet), which must be the same for all."""
     kinds = {bool: "truth values", int: "numbers", float: "numbers", str: "strings"}
     first = kinds.get(type(labels[0])) if len(labels) else "strings"
     for label, line in zip(labels, lines, strict=True):
         kind = kinds.get(type(label))
         if kind is None:
-            raise DataFileError(
-                f"the label is {label!r}; expected a string or a number", path=path, line=line
-            )
+            raise DataFileError(f"the label is {label!r}; expected a string or a number", line=line)
         if kind != first:
-            raise DataFileError(
-                f"the label {label!r} is not of the kind of the labels before ({first})",
-                path=path,
-                line=line,
-            )
+            reason = f"the label {label!r} is not of the kind of the labels before ({first})"
+            raise DataFileError(reason, line=line)
     try:
         y = np.array(labels, dtype=np.str_ if first == "strings" else None)
     except OverflowError:
         y = np.array(labels, dtype=object)
     if y.dtype.kind not in "biufU" or (y.dtype.kind == "f" and not np.isfinite(y).all()):
-        raise DataFileError("there are labels too large for a number, or not finite", path=path)
+        raise DataFileError("there are labels too large for a number, or not finite")
     return y

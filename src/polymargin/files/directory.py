@@ -23,7 +23,7 @@ from scipy import sparse
 
 from polymargin.files.dataset import Dataset, Matrix
 from polymargin.files.errors import DataFileError
-from polymargin.files.streams import name_of
+from polymargin.files.streams import errors_in, name_of
 from polymargin.files.svmlight import ZeroBased, extent, filled, new_parser, whole_labels
 from polymargin.storage import Json, StrPath, fresh_name, sync
 
@@ -144,7 +144,7 @@ def convert_svmlight(
     Path
         The directory.
     """
-    with _new_directory(out, overwrite) as folder:
+    with errors_in(path), _new_directory(out, overwrite) as folder:
         parser = new_parser(dtype, n_features, zero_based)
         with (
             _Vector(folder / "data.npy", dtype) as data,
@@ -160,8 +160,8 @@ def convert_svmlight(
                 data.append(values)
                 y.append(labels)
         if y.length == 0:
-            raise DataFileError("the file holds no examples", path=name_of(path))
-        first, width = extent(parser, zero_based, n_features, path)
+            raise DataFileError("the file holds no examples")
+        first, width = extent(parser, zero_based, n_features)
         index_type = np.int64 if max(width, data.length) >= 2**31 else np.int32
         _rewrite(indices.path, index_type, minus=first)
         _rewrite(indptr.path, index_type)
@@ -238,40 +238,39 @@ def open_directory(path: StrPath) -> Dataset:
     DataFileError
         If it is not such a directory, or damaged.
     """
-    folder, name = Path(path), name_of(path)
-    meta = _read_meta(folder, name)
-    try:
-        return Dataset(
-            X=_open_features(folder, meta),
-            y=_open_labels(folder, meta),
-            text=_open_text(folder, meta),
-            feature_names=meta.get("feature_names"),
-            source=name,
-            label_name=meta.get("label_name"),
-        )
-    except (ValueError, KeyError, TypeError, IndexError, EOFError, FileNotFoundError) as error:
-        raise DataFileError(f"the directory is damaged: {error}", path=name) from error
+    folder = Path(path)
+    with errors_in(path):
+        meta = _read_meta(folder)
+        try:
+            return Dataset(
+                X=_open_features(folder, meta),
+                y=_open_labels(folder, meta),
+                text=_open_text(folder, meta),
+                feature_names=meta.get("feature_names"),
+                source=name_of(path),
+                label_name=meta.get("label_name"),
+            )
+        except (ValueError, KeyError, TypeError, IndexError, EOFError, FileNotFoundError) as error:
+            raise DataFileError(f"the directory is damaged: {error}") from error
 
 
-def _read_meta(folder: Path, name: str) -> dict[str, Json]:
+def _read_meta(folder: Path) -> dict[str, Json]:
     if not folder.exists():
-        raise FileNotFoundError(f"{name} does not exist.")
+        raise FileNotFoundError(f"{folder} does not exist.")
     if not (folder / META).is_file():
         raise DataFileError(
-            f"not a data directory: it has no {META}, which convert and write_directory write",
-            path=name,
+            f"not a data directory: it has no {META}, which convert and write_directory write"
         )
     try:
         meta = json.loads((folder / META).read_bytes())
     except (ValueError, RecursionError) as error:
-        raise DataFileError(f"{META} is damaged: {error}", path=name) from error
+        raise DataFileError(f"{META} is damaged: {error}") from error
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
-        raise DataFileError(f"{META} does not describe a data directory", path=name)
+        raise DataFileError(f"{META} does not describe a data directory")
     if meta.get("version") != VERSION:
         raise DataFileError(
             f"version {meta.get('version')} of the format, where this polymargin reads {VERSION}: "
-            "update polymargin",
-            path=name,
+            "update polymargin"
         )
     return meta
 

@@ -15,7 +15,7 @@ from polymargin.files.dataset import Dataset
 from polymargin.files.directory import open_directory
 from polymargin.files.errors import DataFileError
 from polymargin.files.npz import read_npz, with_features
-from polymargin.files.streams import FORMATS, detect_format, name_of
+from polymargin.files.streams import FORMATS, detect_format, errors_in, name_of
 from polymargin.files.svmlight import ZeroBased, read_svmlight
 from polymargin.files.tables import read_csv, read_jsonl, read_parquet
 from polymargin.storage import StrPath
@@ -82,30 +82,33 @@ def read_data(
         What the system says about the file.
     """
     kind = detect_format(path) if format is None else format
-    wanted = Wanted(label, text, features, where)
+    wanted = Wanted(label, text, features, where, name_of(path))
     _refuse_unused(kind, wanted, part)
-    match kind:
-        case "svmlight":
-            data = read_svmlight(path, n_features=n_features, zero_based=zero_based, dtype=dtype)
-        case "npz":
-            data = read_npz(path, part=part, n_features=n_features, dtype=dtype)
-        case "csv" | "tsv":
-            data = read_csv(path, wanted, dtype, delimiter="\t" if kind == "tsv" else None)
-        case "jsonl":
-            data = read_jsonl(path, wanted, dtype)
-        case "parquet":
-            data = read_parquet(path, wanted, dtype)
-        case "directory":
-            data = open_directory(path)
-        case _:
-            raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}.")
-    if data.n_examples == 0:
-        raise DataFileError("the file holds no examples", path=name_of(path))
-    if data.X is not None and n_features is not None:
-        X = with_features(data.X, n_features, data.source)
-        data = data if X is data.X else replace(data, X=X, feature_names=None)
-    if labels is not None:
-        data = replace(data, y=_named(data, labels))
+    with errors_in(path):
+        match kind:
+            case "svmlight":
+                data = read_svmlight(
+                    path, n_features=n_features, zero_based=zero_based, dtype=dtype
+                )
+            case "npz":
+                data = read_npz(path, part=part, n_features=n_features, dtype=dtype)
+            case "csv" | "tsv":
+                data = read_csv(path, wanted, dtype, delimiter="\t" if kind == "tsv" else None)
+            case "jsonl":
+                data = read_jsonl(path, wanted, dtype)
+            case "parquet":
+                data = read_parquet(path, wanted, dtype)
+            case "directory":
+                data = open_directory(path)
+            case _:
+                raise ValueError(f"format must be one of {', '.join(FORMATS)}, got {format!r}.")
+        if data.n_examples == 0:
+            raise DataFileError("the file holds no examples")
+        if data.X is not None and n_features is not None:
+            X = with_features(data.X, n_features)
+            data = data if X is data.X else replace(data, X=X, feature_names=None)
+        if labels is not None:
+            data = replace(data, y=_named(data.y, labels))
     if label is False and data.y is not None:
         data = replace(data, y=None, label_name=None)
     return data
@@ -122,24 +125,20 @@ def _refuse_unused(kind: str, wanted: Wanted, part: str | None) -> None:
         raise ValueError("part= is for .npz files only.")
 
 
-def _named(data: Dataset, labels: Sequence[str] | StrPath) -> NDArray:
+def _named(y: NDArray | None, labels: Sequence[str] | StrPath) -> NDArray:
     if isinstance(labels, (str, os.PathLike)):
         with open(labels, encoding="utf-8") as file:
             labels = json.load(file)
     names = np.asarray(labels)
     if names.ndim != 1 or names.dtype.kind not in "US":
         raise ValueError("labels must be a list of names.")
-    if data.y is None:
-        raise DataFileError("the file has no labels to name", path=data.source)
-    if data.y.dtype.kind not in "iu":
+    if y is None:
+        raise DataFileError("the file has no labels to name")
+    if y.dtype.kind not in "iu":
+        raise DataFileError(f"labels= names the labels 0, 1, ..., but these are of type {y.dtype}")
+    if y.min() < 0 or y.max() >= len(names):
         raise DataFileError(
-            f"labels= names the labels 0, 1, ..., but these are of type {data.y.dtype}",
-            path=data.source,
+            f"the labels go from {y.min()} to {y.max()}, but labels= has {len(names)} names, for "
+            "0, 1, ..."
         )
-    if data.y.min() < 0 or data.y.max() >= len(names):
-        raise DataFileError(
-            f"the labels go from {data.y.min()} to {data.y.max()}, but labels= has {len(names)} "
-            "names, for 0, 1, ...",
-            path=data.source,
-        )
-    return names[data.y]
+    return names[y]

@@ -58,12 +58,22 @@ def is_stdin(path: StrPath) -> bool:
 
 
 @contextmanager
+def errors_in(path: StrPath) -> Iterator[None]:
+    """Let every `DataFileError` inside name this file."""
+    try:
+        yield
+    except DataFileError as error:
+        error.path = error.path or name_of(path)
+        raise
+
+
+@contextmanager
 def open_bytes(path: StrPath) -> Iterator[io.BufferedIOBase]:
     """Open a file (or standard input for "-") for reading, decompressed if it is compressed.
 
     Damage of the compression is raised as `DataFileError`, also from reads inside the block.
     """
-    with _errors_of_compression(path), _open_raw(path) as raw:
+    with errors_in(path), _errors_of_compression(), _open_raw(path) as raw:
         for magic, opener, _ in _COMPRESSIONS:
             if raw.peek(6).startswith(magic):
                 with opener(raw) as stream:
@@ -73,15 +83,13 @@ def open_bytes(path: StrPath) -> Iterator[io.BufferedIOBase]:
 
 
 @contextmanager
-def _errors_of_compression(path: StrPath) -> Iterator[None]:
+def _errors_of_compression() -> Iterator[None]:
     try:
         yield
     except (*_DAMAGED, OSError) as error:
         if getattr(error, "errno", None) is not None:  # the system's own errors name their file
             raise
-        raise DataFileError(
-            f"the compressed data are damaged or cut short ({error})", path=name_of(path)
-        ) from error
+        raise DataFileError(f"the compressed data are damaged or cut short ({error})") from error
 
 
 @contextmanager
@@ -109,7 +117,8 @@ def detect_format(path: StrPath) -> str:
     if not start and not is_stdin(path):  # a compressed block longer than what was looked at
         with open_bytes(path) as stream:
             start = stream.read(4096)
-    return _by_content(start, path)
+    with errors_in(path):
+        return _by_content(start)
 
 
 def _decompressed_start(start: bytes) -> bytes:
@@ -123,7 +132,7 @@ def _decompressed_start(start: bytes) -> bytes:
     return start[:4096]
 
 
-def _by_content(start: bytes, path: StrPath) -> str:
+def _by_content(start: bytes) -> str:
     if start.startswith(b"PK\x03\x04"):
         return "npz"
     if start.startswith(b"PAR1"):
@@ -140,6 +149,5 @@ def _by_content(start: bytes, path: StrPath) -> str:
     if lines and (b"," in lines[0] or b";" in lines[0]):
         return "csv"
     raise DataFileError(
-        f"cannot tell the format of this file: give format=, one of {', '.join(FORMATS)}",
-        path=name_of(path),
+        f"cannot tell the format of this file: give format=, one of {', '.join(FORMATS)}"
     )

@@ -17,7 +17,7 @@ from scipy import sparse
 from polymargin._kernels import kernels
 from polymargin.files.dataset import Dataset
 from polymargin.files.errors import DataFileError
-from polymargin.files.streams import is_stdin, name_of, open_bytes
+from polymargin.files.streams import errors_in, is_stdin, name_of, open_bytes
 from polymargin.storage import StrPath, replacing
 
 Parser = Any  # the compiled one
@@ -38,7 +38,7 @@ def read_svmlight(
     parser = new_parser(dtype, n_features, zero_based)
     for _ in filled(parser, path, ALL_ROWS):
         pass  # one chunk only
-    X, y = _as_arrays(parser, *extent(parser, zero_based, n_features, path))
+    X, y = _as_arrays(parser, *extent(parser, zero_based, n_features))
     return Dataset(X=X, y=y, source=name_of(path))
 
 
@@ -87,9 +87,10 @@ def iter_svmlight(
                 "zero_based."
             )
         scanner = new_parser(dtype, n_features, zero_based, keep=False)
-        for _ in filled(scanner, path, ALL_ROWS):
-            pass
-        first, n_features = extent(scanner, zero_based, n_features, path)
+        with errors_in(path):
+            for _ in filled(scanner, path, ALL_ROWS):
+                pass
+            first, n_features = extent(scanner, zero_based, n_features)
         zero_based = first == 0
     return _chunks(new_parser(dtype, n_features, zero_based), path, rows, n_features, zero_based)
 
@@ -151,10 +152,10 @@ def new_parser(
 def filled(parser: Parser, path: StrPath, rows: int) -> Iterator[None]:
     """Feed a file to a parser; yield whenever it holds `rows` rows, and at the end if any."""
     with open_bytes(path) as stream:
-        yield from _fed(parser, stream, path, rows)
+        yield from _fed(parser, stream, rows)
 
 
-def _fed(parser: Parser, stream: BufferedIOBase, path: StrPath, rows: int) -> Iterator[None]:
+def _fed(parser: Parser, stream: BufferedIOBase, rows: int) -> Iterator[None]:
     buffer = np.empty(BLOCK_BYTES, np.uint8)
     filled, last = 0, False
     while not last:
@@ -167,7 +168,7 @@ def _fed(parser: Parser, stream: BufferedIOBase, path: StrPath, rows: int) -> It
             consumed = parser.parse(buffer[start:filled], last, rows)
             if consumed < 0:
                 reason, line, column = parser.error
-                raise DataFileError(reason, path=name_of(path), line=line, column=column)
+                raise DataFileError(reason, line=line, column=column)
             start += consumed
             if parser.n_rows < rows:
                 break
@@ -182,17 +183,14 @@ def _fed(parser: Parser, stream: BufferedIOBase, path: StrPath, rows: int) -> It
         yield
 
 
-def extent(
-    parser: Parser, zero_based: ZeroBased, n_features: int | None, path: StrPath
-) -> tuple[int, int]:
+def extent(parser: Parser, zero_based: ZeroBased, n_features: int | None) -> tuple[int, int]:
     """The index of the first feature and the number of features, after all was parsed."""
     first = int(parser.min_index != 0 if zero_based == "auto" else not zero_based)
     found = max(parser.max_index + 1 - first, 0)
     if n_features is not None and found > n_features:
         raise DataFileError(
             f"index {parser.max_index} is beyond n_features={n_features}: the first feature has "
-            "index 0 in this file",
-            path=name_of(path),
+            "index 0 in this file"
         )
     return first, found if n_features is None else n_features
 

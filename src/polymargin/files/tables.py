@@ -24,7 +24,7 @@ from polymargin.files.columns import (
 )
 from polymargin.files.dataset import Dataset
 from polymargin.files.errors import DataFileError
-from polymargin.files.streams import name_of, open_bytes
+from polymargin.files.streams import open_bytes
 from polymargin.storage import Json, StrPath
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 _DELIMITERS = ",;\t|"
 _LONGEST_FIELD = 2**31 - 1
-_MOST_BITS = 1024  # of integers that become floats
 
 
 class Rows:
@@ -50,8 +49,8 @@ class Rows:
         Where the rows are in the file, if messages are to say so.
     """
 
-    def __init__(self, choice: Choice, path: str) -> None:
-        self.choice, self.path = choice, path
+    def __init__(self, choice: Choice) -> None:
+        self.choice = choice
         self.labels: list[Json] = []
         self.texts: list[str] = []
         self.values = array("d")
@@ -67,7 +66,7 @@ class Rows:
 
     def none(self) -> DataFileError:
         """The error for no rows at all."""
-        return no_rows(self.choice, self._seen, self.path)
+        return no_rows(self.choice, self._seen)
 
     def matrix(self, n: int, dtype: DTypeLike) -> NDArray | None:
         """The features; None where the examples are texts."""
@@ -88,18 +87,18 @@ class Rows:
         raise DataFileError(
             f"the {what} in column {self.choice.features[column]!r} is not finite "
             f"({X[row, column]}): fill in missing values",
-            path=self.path,
             line=line,
         )
 
     def typed_labels(self, labels: list[Json]) -> NDArray:
         """Labels of JSON or Parquet as an array."""
-        return labels_from_values(labels, self.path, self.lines)
+        return labels_from_values(labels, self.lines)
 
     def dataset(
         self,
         X: NDArray | None,
         array_of: Callable[[list[Json]], NDArray],
+        source: str,
         *,
         names: bool = True,
     ) -> Dataset:
@@ -109,19 +108,18 @@ class Rows:
             y=None if self.choice.label is None else array_of(self.labels),
             text=self.texts if X is None else None,
             feature_names=self.choice.features if names and X is not None else None,
-            source=self.path,
+            source=source,
             label_name=self.choice.label,
         )
 
 
 def _not_a_number(
-    found: object, column: str, path: str, line: int, position: int | None = None
+    found: object, column: str, line: int, position: int | None = None
 ) -> DataFileError:
     shown = repr(found) if len(repr(found)) < 60 else repr(found)[:60] + "..."
     what = "is empty" if found in ("", None) else f"holds {shown}, which is not a number"
     return DataFileError(
         f"the column {column!r} {what}; leave it out with features=, or name the text with text=",
-        path=path,
         line=line,
         column=position,
     )
@@ -134,7 +132,7 @@ def read_csv(
     path: StrPath, wanted: Wanted, dtype: DTypeLike, delimiter: str | None = None
 ) -> Dataset:
     """Read comma- (or semicolon-, tab-, bar-) separated values, with or without a header."""
-    name, reader = name_of(path), None
+    reader = None
     limit = csv.field_size_limit(_LONGEST_FIELD)
     try:
         with open_bytes(path) as stream:
@@ -142,13 +140,13 @@ def read_csv(
             first = next(lines, "")
             delimiter = delimiter or max(_DELIMITERS, key=first.count)
             reader = csv.reader(itertools.chain([first], lines), delimiter=delimiter, strict=True)
-            return _csv_examples(reader, wanted, dtype, name)
+            return _csv_examples(reader, wanted, dtype)
     except csv.Error as error:
         line = reader.line_num if reader else None
-        raise DataFileError(f"not well-formed: {error}", path=name, line=line) from error
+        raise DataFileError(f"not well-formed: {error}", line=line) from error
     except UnicodeDecodeError as error:
         line = reader.line_num + 1 if reader else 1
-        raise DataFileError(f"not UTF-8 text ({error.reason})", path=name, line=line) from error
+        raise DataFileError(f"not UTF-8 text ({error.reason})", line=line) from error
     finally:
         csv.field_size_limit(limit)
 
@@ -158,15 +156,15 @@ def _decoded(stream: Iterable[bytes]) -> Iterator[str]:
         yield line.decode("utf-8" if i else "utf-8-sig")
 
 
-def _csv_examples(reader: Reader, wanted: Wanted, dtype: DTypeLike, path: str) -> Dataset:
+def _csv_examples(reader: Reader, wanted: Wanted, dtype: DTypeLike) -> Dataset:
     first = next((row for row in reader if row), None)
     if first is None:
-        raise DataFileError("the file is empty", path=path)
+        raise DataFileError("the file is empty")
     has_header = not any(map(_is_number, first))
     names = [cell.strip() for cell in first]
     if not has_header:
         names = [f"column {i + 1}" for i in range(len(first))]
-    rows = Rows(choose(names, wanted, path, last_column=True), path)
+    rows = Rows(choose(names, wanted, last_column=True))
     label, text = rows.choice.label, rows.choice.text
     column = {name: i for i, name in enumerate(names)}
     features = [column[feature] for feature in rows.choice.features]
@@ -178,15 +176,14 @@ def _csv_examples(reader: Reader, wanted: Wanted, dtype: DTypeLike, path: str) -
         line = reader.line_num
         if len(row) != len(names):
             reason = f"{len(row)} fields, where there are {len(names)} columns"
-            raise DataFileError(reason, path=path, line=line)
+            raise DataFileError(reason, line=line)
         if rows.choice.where and not rows.wants(dict(zip(names, row, strict=True))):
             continue
         n += 1
         if label is not None:
             rows.labels.append(row[column[label]])
             if not rows.labels[-1]:
-                place = column[label] + 1
-                raise DataFileError("the label is empty", path=path, line=line, column=place)
+                raise DataFileError("the label is empty", line=line, column=column[label] + 1)
         if text is not None:
             rows.texts.append(row[column[text]])
             continue
@@ -194,10 +191,11 @@ def _csv_examples(reader: Reader, wanted: Wanted, dtype: DTypeLike, path: str) -
             rows.values.extend(map(float, pick(row)))
         except ValueError:
             bad = next(i for i in features if not _is_number(row[i]))
-            raise _not_a_number(row[bad], names[bad], path, line, bad + 1) from None
+            raise _not_a_number(row[bad], names[bad], line, bad + 1) from None
     if n == 0:
         raise rows.none()
-    return rows.dataset(rows.matrix(n, dtype), labels_from_text, names=has_header)
+    X = rows.matrix(n, dtype)
+    return rows.dataset(X, labels_from_text, wanted.source, names=has_header)
 
 
 def _is_number(cell: str) -> bool:
@@ -213,31 +211,31 @@ def _is_number(cell: str) -> bool:
 
 def read_jsonl(path: StrPath, wanted: Wanted, dtype: DTypeLike) -> Dataset:
     """Read one JSON object per line."""
-    name, rows = name_of(path), None
+    rows = None
     with open_bytes(path) as stream:
-        for line, record in _json_records(stream, name):
+        for line, record in _json_records(stream):
             if rows is None:
-                rows = Rows(choose(list(record), wanted, name, last_column=False), name)
+                rows = Rows(choose(list(record), wanted, last_column=False))
             choice = rows.choice
             missing = [key for key in choice.all if key not in record]
             if missing:
-                raise DataFileError(f"the field {missing[0]!r} is missing", path=name, line=line)
+                raise DataFileError(f"the field {missing[0]!r} is missing", line=line)
             if not rows.wants(record):
                 continue
             rows.lines.append(line)
             if choice.label is not None:
                 rows.labels.append(record[choice.label])
             if choice.text is not None:
-                rows.texts.append(_text(record[choice.text], choice.text, name, line))
+                rows.texts.append(_text(record[choice.text], choice.text, line))
             else:
-                rows.values.extend(_json_numbers(record, choice.features, name, line))
-    rows = rows or Rows(Choice(None, None, []), name)
+                rows.values.extend(_json_numbers(record, choice.features, line))
+    rows = rows or Rows(Choice(None, None, []))
     if not rows.lines:
         raise rows.none()
-    return rows.dataset(rows.matrix(len(rows.lines), dtype), rows.typed_labels)
+    return rows.dataset(rows.matrix(len(rows.lines), dtype), rows.typed_labels, wanted.source)
 
 
-def _json_records(stream: Iterable[bytes], path: str) -> Iterator[tuple[int, dict[str, Json]]]:
+def _json_records(stream: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Json]]]:
     for line, text in enumerate(stream, start=1):
         if not text.strip():
             continue
@@ -252,28 +250,31 @@ def _json_records(stream: Iterable[bytes], path: str) -> Iterator[tuple[int, dic
         except (RecursionError, ValueError) as error:
             reason = f"not JSON that can be read: {error}"
         if reason:
-            raise DataFileError(
-                f"{reason}, found {text[:20]!r}", path=path, line=line, column=column
-            )
+            raise DataFileError(f"{reason}, found {text[:20]!r}", line=line, column=column)
         yield line, record
 
 
-def _text(text: object, column: str, path: str, line: int) -> str:
+def _text(text: object, column: str, line: int) -> str:
     if not isinstance(text, str):
-        reason = f"the field {column!r} holds {text!r}; expected text"
-        raise DataFileError(reason, path=path, line=line)
+        raise DataFileError(f"the field {column!r} holds {text!r}; expected text", line=line)
     return text
 
 
 def _json_numbers(
-    record: Mapping[str, Json], features: Sequence[str], path: str, line: int
+    record: Mapping[str, Json], features: Sequence[str], line: int
 ) -> Iterator[float]:
     for feature in features:
-        number = record[feature]
-        is_number = isinstance(number, (int, float))
-        if not is_number or (type(number) is int and number.bit_length() >= _MOST_BITS):
-            raise _not_a_number(number, feature, path, line)
+        number = _as_float(record[feature])
+        if number is None:
+            raise _not_a_number(record[feature], feature, line)
         yield number
+
+
+def _as_float(value: object) -> float | None:
+    try:
+        return float(value) if isinstance(value, (int, float)) else None
+    except OverflowError:
+        return None
 
 
 # --- Parquet -------------------------------------------------------------------------------------
@@ -288,16 +289,15 @@ def read_parquet(path: StrPath, wanted: Wanted, dtype: DTypeLike) -> Dataset:
         raise ImportError(
             "Parquet files need pyarrow: pip install 'polymargin[parquet]'."
         ) from error
-    name = name_of(path)
     try:
         with open_bytes(path) as stream:
             source = stream if stream.seekable() else io.BytesIO(stream.read())
             file = pyarrow.parquet.ParquetFile(source)
-            choice = choose(file.schema_arrow.names, wanted, name, last_column=False)
+            choice = choose(file.schema_arrow.names, wanted, last_column=False)
             table = file.read(columns=choice.all)
     except pyarrow.ArrowException as error:
-        raise DataFileError(f"not a sound Parquet file: {error}", path=name) from error
-    rows = Rows(choice, name)
+        raise DataFileError(f"not a sound Parquet file: {error}") from error
+    rows = Rows(choice)
     kept = list(range(table.num_rows))
     if choice.where:
         conditions = table.select(list(choice.where)).to_pylist()
@@ -311,10 +311,10 @@ def read_parquet(path: StrPath, wanted: Wanted, dtype: DTypeLike) -> Dataset:
         X = _parquet_matrix(table, rows, dtype)
     else:
         pairs = zip(table.column(choice.text).to_pylist(), rows.lines, strict=True)
-        rows.texts = [_text(value, choice.text, name, line) for value, line in pairs]
+        rows.texts = [_text(value, choice.text, line) for value, line in pairs]
     if choice.label is not None:
         rows.labels = table.column(choice.label).to_pylist()
-    return rows.dataset(X, rows.typed_labels)
+    return rows.dataset(X, rows.typed_labels, wanted.source)
 
 
 def _parquet_matrix(table: pyarrow.Table, rows: Rows, dtype: DTypeLike) -> NDArray:
@@ -324,9 +324,9 @@ def _parquet_matrix(table: pyarrow.Table, rows: Rows, dtype: DTypeLike) -> NDArr
         if values.null_count:
             line = rows.lines[values.to_pylist().index(None)]
             reason = f"the column {feature!r} is empty there: fill in missing values"
-            raise DataFileError(reason, path=rows.path, line=line)
+            raise DataFileError(reason, line=line)
         numbers = values.to_numpy()
         if numbers.dtype.kind not in "biuf":
-            raise _not_a_number(values[0].as_py(), feature, rows.path, rows.lines[0])
+            raise _not_a_number(values[0].as_py(), feature, rows.lines[0])
         X[:, j] = numbers
     return rows.finite(X)

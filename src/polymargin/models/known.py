@@ -11,7 +11,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,22 +40,8 @@ from polymargin.storage import Decoder, Encoder, Json
 _ATTRIBUTE = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
 
 
-@dataclass(frozen=True)
-class Kind:
-    """How a class goes into a file.
-
-    Attributes
-    ----------
-    cls : type
-    check : callable
-        Raises ``ValueError`` for an object whose state makes no sense.
-    private : tuple of str
-        Private attributes that are part of its state.
-    """
-
-    cls: type
-    check: Callable[[Any], object]
-    private: tuple[str, ...] = ()
+# private attributes that are part of a state
+_PRIVATE = {TfidfVectorizer: "_tfidf"}
 
 
 # --- to and from JSON ----------------------------------------------------------------------------
@@ -78,7 +63,7 @@ def encode_object(value: Any, where: str, encoder: Encoder) -> Json:
     state = {
         key: one
         for key, one in vars(value).items()
-        if key in KINDS[name].private or (_ATTRIBUTE.fullmatch(key) and key not in params)
+        if key == _PRIVATE.get(type(value)) or (_ATTRIBUTE.fullmatch(key) and key not in params)
     }
     if isinstance(value, LinearMulticlassSVC):  # computed on demand while a stream is learned
         state |= {"coef_": value.coef_, "intercept_": value.intercept_}
@@ -94,29 +79,29 @@ def encode_object(value: Any, where: str, encoder: Encoder) -> Json:
 
 def decode_object(encoded: dict[str, Json], decoder: Decoder) -> object:
     """The object that the JSON describes, checked."""
-    kind = KINDS.get(encoded["$object"])
-    if kind is None:
+    cls = CLASSES.get(encoded["$object"])
+    if cls is None:
         raise ModelFileError(
             f"it holds an object of the class {encoded['$object']!r}, which model files may not"
         )
     params = {key: decoder.decode(one) for key, one in encoded["params"].items()}
-    if kind.cls is Pipeline:
+    if cls is Pipeline:
         params["steps"] = [tuple(step) for step in params["steps"]]
     _refuse_what_reads_files(params)
-    unknown = set(params) - set(inspect.signature(kind.cls).parameters)
+    unknown = set(params) - set(inspect.signature(cls).parameters)
     if unknown:
-        raise ValueError(f"{kind.cls.__name__} has no parameter {sorted(unknown)[0]!r}")
-    value = kind.cls(**params)
+        raise ValueError(f"{cls.__name__} has no parameter {sorted(unknown)[0]!r}")
+    value = cls(**params)
     if hasattr(value, "_parameter_constraints"):
         value._validate_params()
     for key, one in encoded["state"].items():
-        public = _ATTRIBUTE.fullmatch(key) and not hasattr(kind.cls, key)
-        if not (public or key in kind.private):
-            raise ValueError(f"{kind.cls.__name__} has no state {key!r}")
+        public = _ATTRIBUTE.fullmatch(key) and not hasattr(cls, key)
+        if not public and key != _PRIVATE.get(cls):
+            raise ValueError(f"{cls.__name__} has no state {key!r}")
         setattr(value, key, decoder.decode(one))
     if isinstance(value, LaRankClassifier):
         larank.restore(value, decoder.decode(encoded["machine"]))
-    kind.check(value)
+    CHECKS[cls](value)
     return value
 
 
@@ -232,14 +217,15 @@ def _no_check(value: object) -> None:
     """For objects without state."""
 
 
-ESTIMATORS = (
-    LinearMulticlassSVC,
-    LinearMulticlassSVCCV,
-    KernelMulticlassSVC,
-    KernelMulticlassSVCCV,
-    LaRankClassifier,
-)
-TRANSFORMERS: dict[type, Callable[[Any], None]] = {
+Check = Callable[[Any], object]  # raises ``ValueError`` for a state that makes no sense
+ESTIMATORS: dict[type, Check] = {
+    LinearMulticlassSVC: _check_linear,
+    LinearMulticlassSVCCV: _check_linear,
+    KernelMulticlassSVC: _check_kernel,
+    KernelMulticlassSVCCV: _check_kernel,
+    LaRankClassifier: _check_classes,
+}
+TRANSFORMERS: dict[type, Check] = {
     TfidfVectorizer: _check_vocabulary,
     CountVectorizer: _check_vocabulary,
     HashingVectorizer: _no_check,
@@ -249,26 +235,16 @@ TRANSFORMERS: dict[type, Callable[[Any], None]] = {
     MinMaxScaler: _check_transformer,
     Normalizer: _no_check,
 }
-KINDS: dict[str, Kind] = {
-    "polymargin.LinearMulticlassSVC": Kind(LinearMulticlassSVC, _check_linear),
-    "polymargin.LinearMulticlassSVCCV": Kind(LinearMulticlassSVCCV, _check_linear),
-    "polymargin.KernelMulticlassSVC": Kind(KernelMulticlassSVC, _check_kernel),
-    "polymargin.KernelMulticlassSVCCV": Kind(KernelMulticlassSVCCV, _check_kernel),
-    "polymargin.LaRankClassifier": Kind(LaRankClassifier, _check_classes),
-    "polymargin.DualSolver": Kind(DualSolver, _no_check),
-    "polymargin.KernelSolver": Kind(KernelSolver, _no_check),
-    "polymargin.StreamSolver": Kind(StreamSolver, StreamSolver.check),
-    "sklearn.Pipeline": Kind(Pipeline, _check_pipeline),
-    **{
-        f"sklearn.{cls.__name__}": Kind(
-            cls, check, private=("_tfidf",) if cls is TfidfVectorizer else ()
-        )
-        for cls, check in TRANSFORMERS.items()
-    },
+CHECKS: dict[type, Check] = {
+    **ESTIMATORS,
+    **TRANSFORMERS,
+    DualSolver: _no_check,
+    KernelSolver: _no_check,
+    StreamSolver: StreamSolver.check,
+    Pipeline: _check_pipeline,
 }
-
-
-NAMES = {kind.cls: name for name, kind in KINDS.items()}
+NAMES = {cls: f"{cls.__module__.partition('.')[0]}.{cls.__name__}" for cls in CHECKS}
+CLASSES = {name: cls for cls, name in NAMES.items()}
 
 
 def check_can_be_saved(model: Any) -> None:
@@ -284,7 +260,7 @@ def check_can_be_saved(model: Any) -> None:
     check_is_fitted(model)
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
     try:
-        KINDS[NAMES[type(last)]].check(last)
+        CHECKS[type(last)](last)
     except ValueError as error:
         raise ModelFileError(
             f"{type(last).__name__} is not a model of two classes or more: {error}."

@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from polymargin import __version__
 from polymargin.cli._command import Group
 from polymargin.cli._errors import CommandError, Exit
 from polymargin.cli._output import Output, colours, to_json
@@ -22,6 +21,7 @@ from polymargin.cli.export import export
 from polymargin.cli.inspect import inspect
 from polymargin.cli.predict import predict
 from polymargin.cli.train import train
+from polymargin.version import __version__
 
 DEBUG = "POLYMARGIN_DEBUG"
 

@@ -25,6 +25,7 @@ from polymargin.report._examples import Mistake, mistakes
 from polymargin.report._features import feature_names as names_of_features
 from polymargin.report._features import split_pipeline
 from polymargin.storage import replacing
+from polymargin.version import __version__
 
 MOST_PAIRS = 100
 
@@ -148,8 +149,6 @@ def embed_json(value: Any) -> str:
 
 
 def _assemble(title: str, sections: list[str], payload: Any) -> str:
-    from polymargin import __version__
-
     assets = resources.files("polymargin.report") / "assets"
     script = (assets / "report.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

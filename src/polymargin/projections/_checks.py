@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+Floats = NDArray[np.floating]
 
-def as_rows(v: ArrayLike) -> NDArray[Any]:
+
+def as_rows(v: ArrayLike) -> Floats:
     """Return v as a C-contiguous matrix of float32 or float64, a vector as its only row.
 
     Whether the entries are finite is seen by the kernel as it reads them.
@@ -41,7 +42,7 @@ def check_finite(bad_row: int) -> None:
         )
 
 
-def as_number(name: str, value: Any) -> float:
+def as_number(name: str, value: object) -> float:
     """Return a real number as a float."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a real number, got {value!r}.")
@@ -65,22 +66,21 @@ def positive_per_row(name: str, value: ArrayLike, rows: int) -> NDArray[np.float
     return np.ascontiguousarray(np.broadcast_to(array, (rows,)))
 
 
-def check_method(method: str, known: tuple[str, ...]) -> str:
-    """Return the name of a method, or raise if there is none of that name."""
+def check_method(method: str, known: tuple[str, ...]) -> None:
+    """Raise if there is no method of that name."""
     if method not in known:
         raise ValueError(f"Unknown method {method!r}; choose one of {', '.join(known)}.")
-    return method
 
 
-def check_tolerance(tol: Any) -> float:
+def check_tolerance(tol: object) -> float:
     """Return a tolerance, at least zero and less than one."""
-    tol = as_number("tol", tol)
-    if not 0 <= tol < 1:
-        raise ValueError(f"tol must lie in [0, 1), got {tol!r}.")
-    return tol
+    number = as_number("tol", tol)
+    if not 0 <= number < 1:
+        raise ValueError(f"tol must lie in [0, 1), got {number!r}.")
+    return number
 
 
-def check_k(k: Any, entries: int) -> int:
+def check_k(k: object, entries: int) -> int:
     """Return k, an integer between 1 and the number of entries."""
     if isinstance(k, bool) or not isinstance(k, Integral):
         raise TypeError(f"k must be an integer, got {k!r}.")
@@ -89,14 +89,14 @@ def check_k(k: Any, entries: int) -> int:
     return int(k)
 
 
-def check_bias(bias: Any) -> float:
+def check_bias(bias: object) -> float:
     """Return the bias, at least zero."""
-    bias = as_number("bias", bias)
-    if not 0 <= bias < 1e100:
-        raise ValueError(f"bias must be at least 0 and less than 1e100, got {bias!r}.")
-    return bias
+    number = as_number("bias", bias)
+    if not 0 <= number < 1e100:
+        raise ValueError(f"bias must be at least 0 and less than 1e100, got {number!r}.")
+    return number
 
 
-def like_input(rows: NDArray[Any], v: ArrayLike) -> NDArray[Any]:
+def like_input(rows: Floats, v: ArrayLike) -> Floats:
     """Return a matrix of results in the shape of v."""
     return rows.reshape(np.shape(v))

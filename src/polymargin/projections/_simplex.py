@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from polymargin._kernels import kernels
 from polymargin.projections._checks import (
+    Floats,
     as_rows,
     check_finite,
     check_method,
@@ -27,8 +26,8 @@ def project_simplex(
     *,
     method: str = "newton",
     tol: float = 1e-15,
-    random_state: Any = None,
-) -> NDArray[Any]:
+    random_state: int | np.random.RandomState | None = None,
+) -> Floats:
     r"""Project onto the simplex, :math:`\{p \ge 0, \sum_j p_j = z\}`.
 
     The projection is :math:`p = \max(v - \tau, 0)`; the methods differ in how they find the
@@ -90,7 +89,7 @@ def project_simplex(
     return like_input(P, v)
 
 
-def project_l1_ball(v: ArrayLike, z: ArrayLike = 1.0) -> NDArray[Any]:
+def project_l1_ball(v: ArrayLike, z: ArrayLike = 1.0) -> Floats:
     r"""Project onto the ball of the 1-norm, :math:`\{p : \sum_j |p_j| \le z\}`.
 
     A `v` inside the ball is returned as it is; otherwise the answer is that of the simplex for
@@ -130,7 +129,7 @@ def project_l1_ball(v: ArrayLike, z: ArrayLike = 1.0) -> NDArray[Any]:
 
 def project_capped_simplex(
     v: ArrayLike, upper: ArrayLike, z: ArrayLike = 1.0, equality: bool = True
-) -> NDArray[Any]:
+) -> Floats:
     r"""Project onto the capped simplex, :math:`\{0 \le p \le u, \sum_j p_j = z\}`.
 
     This is the continuous quadratic knapsack problem, solved by variable fixing [1]_:
@@ -180,7 +179,7 @@ def project_capped_simplex(
     return like_input(P, v)
 
 
-def _upper_bounds(upper: ArrayLike, shape: tuple[int, ...], V: NDArray[Any]) -> NDArray[Any]:
+def _upper_bounds(upper: ArrayLike, shape: tuple[int, ...], V: Floats) -> Floats:
     """Return the bounds in V's dtype as (1, 1), (1, n) or (rows, n)."""
     caps = np.asarray(upper)
     if caps.dtype.kind not in "iuf":
@@ -203,7 +202,7 @@ def _upper_bounds(upper: ArrayLike, shape: tuple[int, ...], V: NDArray[Any]) -> 
     return np.ascontiguousarray(np.broadcast_to(caps, V.shape))
 
 
-def _check_feasible(caps: NDArray[Any], sums: NDArray[np.float64], V: NDArray[Any]) -> None:
+def _check_feasible(caps: Floats, sums: NDArray[np.float64], V: Floats) -> None:
     """Raise if the bounds of a row add up to less than its sum, by more than rounding."""
     n = V.shape[1]
     most = caps.sum(axis=1, dtype=np.float64) * (n if caps.shape[1] == 1 else 1)

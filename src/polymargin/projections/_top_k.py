@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polymargin._kernels import kernels
 from polymargin.projections._checks import (
+    Floats,
     as_rows,
     check_bias,
     check_finite,
@@ -18,7 +17,7 @@ from polymargin.projections._checks import (
 )
 
 
-def project_top_k_cone(v: ArrayLike, k: int, bias: float = 0.0) -> NDArray[Any]:
+def project_top_k_cone(v: ArrayLike, k: int, bias: float = 0.0) -> Floats:
     r"""Project onto the top-k cone, :math:`\{0 \le p_j \le \frac1k \sum_i p_i\}`.
 
     With a bias :math:`\rho`, the biased projection: the minimiser of
@@ -55,14 +54,11 @@ def project_top_k_cone(v: ArrayLike, k: int, bias: float = 0.0) -> NDArray[Any]:
     return _project(V, k, np.full(len(V), np.inf), bias, v)
 
 
-def project_top_k_simplex(
-    v: ArrayLike, k: int, r: ArrayLike = 1.0, bias: float = 0.0
-) -> NDArray[Any]:
+def project_top_k_simplex(v: ArrayLike, k: int, r: ArrayLike = 1.0, bias: float = 0.0) -> Floats:
     r"""Project onto the top-k simplex: the top-k cone with :math:`\sum_j p_j \le r`.
 
     With a bias :math:`\rho`, the biased projection: the minimiser of
-    :math:`\|p - v\|^2 + \rho (\sum_j p_j)^2` over the set. With ``bias=1`` it is the restricted
-    problem of the top-k hinge loss.
+    :math:`\|p - v\|^2 + \rho (\sum_j p_j)^2` over the set.
 
     Parameters
     ----------
@@ -73,7 +69,8 @@ def project_top_k_simplex(
     r : float or array-like of shape (rows,), default=1.0
         Bound on the sum, positive.
     bias : float, default=0.0
-        Weight of the squared sum, at least zero.
+        Weight of the squared sum, at least zero; 1 gives the restricted problem of the top-k hinge
+        loss.
 
     Returns
     -------
@@ -96,9 +93,7 @@ def project_top_k_simplex(
     return _project(V, k, positive_per_row("r", r, len(V)), bias, v)
 
 
-def _project(
-    V: NDArray[Any], k: int, bounds: NDArray[np.float64], bias: float, v: ArrayLike
-) -> NDArray[Any]:
+def _project(V: Floats, k: int, bounds: NDArray[np.float64], bias: float, v: ArrayLike) -> Floats:
     k = check_k(k, V.shape[1])
     P = np.empty_like(V)
     check_finite(kernels.project_top_k(V, k, bounds, check_bias(bias), P))

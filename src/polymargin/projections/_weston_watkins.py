@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from polymargin._kernels import kernels
 from polymargin.projections._checks import (
+    Floats,
     as_rows,
     check_finite,
     check_method,
@@ -24,7 +24,7 @@ METHODS = ("newton", "walrus", "greedy")
 
 def solve_weston_watkins(
     v: ArrayLike, C: ArrayLike, *, method: str = "newton", tol: float = 1e-12
-) -> NDArray[Any]:
+) -> Floats:
     r"""Minimise :math:`\frac12 b^T (I + 11^T) b - v^T b` over :math:`0 \le b \le C`.
 
     This is what block coordinate ascent solves for each example of the Weston-Watkins support

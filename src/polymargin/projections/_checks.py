@@ -42,13 +42,6 @@ def check_finite(bad_row: int) -> None:
         )
 
 
-def as_number(name: str, value: object) -> float:
-    """Return a real number as a float."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a real number, got {value!r}.")
-    return float(value)
-
-
 def positive_per_row(name: str, value: ArrayLike, rows: int) -> NDArray[np.float64]:
     """Return one positive finite number per row, given as such or as a single number."""
     array = np.asarray(value)
@@ -72,11 +65,13 @@ def check_method(method: str, known: tuple[str, ...]) -> None:
         raise ValueError(f"Unknown method {method!r}; choose one of {', '.join(known)}.")
 
 
-def check_tolerance(tol: object) -> float:
-    """Return a tolerance, at least zero and less than one."""
-    number = as_number("tol", tol)
-    if not 0 <= number < 1:
-        raise ValueError(f"tol must lie in [0, 1), got {number!r}.")
+def in_range(name: str, value: object, bound: float, must: str) -> float:
+    """Return a real number as a float; it is at least zero and less than `bound`."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a real number, got {value!r}.")
+    number = float(value)
+    if not 0 <= number < bound:
+        raise ValueError(f"{name} must {must}, got {number!r}.")
     return number
 
 
@@ -87,14 +82,6 @@ def check_k(k: object, entries: int) -> int:
     if not 1 <= int(k) <= entries:
         raise ValueError(f"k must lie between 1 and the {entries} entries of a row, got {k}.")
     return int(k)
-
-
-def check_bias(bias: object) -> float:
-    """Return the bias, at least zero."""
-    number = as_number("bias", bias)
-    if not 0 <= number < 1e100:
-        raise ValueError(f"bias must be at least 0 and less than 1e100, got {number!r}.")
-    return number
 
 
 def like_input(rows: Floats, v: ArrayLike) -> Floats:

@@ -12,7 +12,7 @@ from polymargin.projections._checks import (
     as_rows,
     check_finite,
     check_method,
-    check_tolerance,
+    in_range,
     like_input,
     positive_per_row,
 )
@@ -79,7 +79,7 @@ def project_simplex(
     V = as_rows(v)
     sums = positive_per_row("z", z, len(V))
     check_method(method, METHODS)
-    tol = check_tolerance(tol)
+    tol = in_range("tol", tol, 1.0, "lie in [0, 1)")
     seed = 1
     if method == "pivot":
         seed = int(check_random_state(random_state).randint(1, 2**31 - 1))

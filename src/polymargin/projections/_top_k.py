@@ -9,9 +9,9 @@ from polymargin._kernels import kernels
 from polymargin.projections._checks import (
     Floats,
     as_rows,
-    check_bias,
     check_finite,
     check_k,
+    in_range,
     like_input,
     positive_per_row,
 )
@@ -57,8 +57,7 @@ def project_top_k_cone(v: ArrayLike, k: int, bias: float = 0.0) -> Floats:
 def project_top_k_simplex(v: ArrayLike, k: int, r: ArrayLike = 1.0, bias: float = 0.0) -> Floats:
     r"""Project onto the top-k simplex: the top-k cone with :math:`\sum_j p_j \le r`.
 
-    With a bias :math:`\rho`, the biased projection: the minimiser of
-    :math:`\|p - v\|^2 + \rho (\sum_j p_j)^2` over the set.
+    With a bias it is biased in the same way as :func:`project_top_k_cone`.
 
     Parameters
     ----------
@@ -95,6 +94,7 @@ def project_top_k_simplex(v: ArrayLike, k: int, r: ArrayLike = 1.0, bias: float 
 
 def _project(V: Floats, k: int, bounds: NDArray[np.float64], bias: float, v: ArrayLike) -> Floats:
     k = check_k(k, V.shape[1])
+    bias = in_range("bias", bias, 1e100, "be at least 0 and less than 1e100")
     P = np.empty_like(V)
-    check_finite(kernels.project_top_k(V, k, bounds, check_bias(bias), P))
+    check_finite(kernels.project_top_k(V, k, bounds, bias, P))
     return like_input(P, v)

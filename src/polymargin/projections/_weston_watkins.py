@@ -14,7 +14,7 @@ from polymargin.projections._checks import (
     as_rows,
     check_finite,
     check_method,
-    check_tolerance,
+    in_range,
     like_input,
     positive_per_row,
 )
@@ -73,7 +73,7 @@ def solve_weston_watkins(
     V = as_rows(v)
     bounds = positive_per_row("C", C, len(V))
     check_method(method, METHODS)
-    tol = check_tolerance(tol)
+    tol = in_range("tol", tol, 1.0, "lie in [0, 1)")
     P = np.empty_like(V)
     violations = np.zeros(len(V))
     max_steps = 100 * V.shape[1] + 10_000

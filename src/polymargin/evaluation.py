@@ -5,13 +5,15 @@ The displays, the report and ``polymargin evaluate`` all show what is computed h
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+
+from polymargin.fitted import Classifier, Examples
 
 BLOCK = 2**23  # scores held at a time
 UNSEEN = -1  # rank of an example whose label the model does not know
@@ -31,8 +33,8 @@ class ConfusedPair:
         Their part of the true class's examples.
     """
 
-    true: Any
-    predicted: Any
+    true: object
+    predicted: object
     count: int
     share: float
 
@@ -79,9 +81,14 @@ class Evaluation:
         return int(np.count_nonzero(self.rank == UNSEEN))
 
     @property
+    def n_correct(self) -> int:
+        """Number of examples whose predicted label is the true one."""
+        return int(np.count_nonzero(self.true == self.predicted))
+
+    @property
     def accuracy(self) -> float:
         """Fraction of examples whose predicted label is the true one."""
-        return float(np.mean(self.true == self.predicted))
+        return self.n_correct / self.n_examples
 
     def top_k_accuracy(self, k: int) -> float:
         """Fraction of examples whose true label is among the k best."""
@@ -143,15 +150,14 @@ class Evaluation:
         true, predicted, n = counts.row[wrong], counts.col[wrong], counts.data[wrong]
         share = n / self.support[true]
         order = np.lexsort((predicted, true, -share, -n))[:largest]
+        names = self.labels
         return [
-            ConfusedPair(
-                self.labels[true[i]], self.labels[predicted[i]], int(n[i]), float(share[i])
-            )
+            ConfusedPair(names[true[i]], names[predicted[i]], int(n[i]), float(share[i]))
             for i in order
         ]
 
 
-def evaluate(model: Any, X: Any, y: Any) -> Evaluation:
+def evaluate(model: Classifier, X: Examples, y: ArrayLike) -> Evaluation:
     """Predict the examples, in blocks, and compare with their labels.
 
     Parameters
@@ -168,18 +174,14 @@ def evaluate(model: Any, X: Any, y: Any) -> Evaluation:
     Evaluation
         Predictions, ranks and margins.
     """
-    y = np.asarray(y)
+    y = _some(np.asarray(y))
     n, n_classes = len(y), len(model.classes_)
-    if n == 0:
-        raise ValueError("There are no examples to evaluate.")
     labels, true = encode_labels(y, model.classes_)
     predicted = np.empty(n, np.intp)
     rank = np.full(n, UNSEEN, np.intp)
     margin = np.full(n, np.nan)
-    rows = max(1, BLOCK // n_classes)
-    for first in range(0, n, rows):
-        part = slice(first, min(n, first + rows))
-        scores = score_matrix(model, X[part])
+    for first, scores in score_blocks(model, X, n):
+        part = slice(first, first + len(scores))
         best = np.argmax(scores, axis=1)
         predicted[part] = best
         known = np.flatnonzero(true[part] < n_classes)
@@ -192,27 +194,59 @@ def evaluate(model: Any, X: Any, y: Any) -> Evaluation:
     return Evaluation(labels, n_classes, true, predicted, rank, margin)
 
 
-def compare(y_true: Any, y_pred: Any) -> Evaluation:
-    """Compare labels with predictions from elsewhere; there are no scores, so no margins."""
+def compare(y_true: ArrayLike, y_pred: ArrayLike, classes: NDArray | None = None) -> Evaluation:
+    """Compare labels with predictions from elsewhere; there are no scores, so no margins.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n,)
+        Labels and predictions.
+    classes : ndarray, optional
+        The labels that the model knows; by default, all that occur.
+
+    Returns
+    -------
+    Evaluation
+        With rank 0 where the prediction is right, and beyond all classes where it is wrong.
+    """
     y_true, y_pred = np.asarray(y_true), np.asarray(y_pred)
     if y_true.shape != y_pred.shape or y_true.ndim != 1:
         raise ValueError(
             f"y_true and y_pred must be 1-D and of one length, got shapes {y_true.shape} and "
             f"{y_pred.shape}."
         )
-    if len(y_true) == 0:
+    if classes is None:
+        both = np.concatenate([_some(y_true), y_pred])  # of one type
+        classes, (y_true, y_pred) = np.unique(both), np.split(both, 2)
+    labels, true = encode_labels(_some(y_true), classes)
+    predicted = encode_labels(y_pred, classes)[1]
+    rank = np.where(true == predicted, 0, len(classes))
+    rank[true >= len(classes)] = UNSEEN
+    return Evaluation(labels, len(classes), true, predicted, rank, np.full(len(true), np.nan))
+
+
+def _some(y: NDArray) -> NDArray:
+    if len(y) == 0:
         raise ValueError("There are no examples to evaluate.")
-    labels = np.unique(np.concatenate([y_true, y_pred]))
-    true, predicted = np.searchsorted(labels, y_true), np.searchsorted(labels, y_pred)
-    rank = np.where(true == predicted, 0, len(labels))
-    margin = np.full(len(y_true), np.nan)
-    return Evaluation(labels, len(labels), true, predicted, rank, margin)
+    return y
 
 
-def score_matrix(model: Any, X: Any) -> NDArray:
+def score_blocks(model: Classifier, X: Examples, n: int) -> Iterator[tuple[int, NDArray]]:
+    """Scores of a block of the n examples after the other, each with the place of its first."""
+    rows = max(1, BLOCK // len(model.classes_))
+    for first in range(0, n, rows):
+        yield first, score_matrix(model, X[first : min(n, first + rows)])
+
+
+def score_matrix(model: Classifier, X: Examples) -> NDArray:
     """Scores with a column per class, also for two classes."""
     scores = np.asarray(model.decision_function(X))
     return scores if scores.ndim == 2 else np.column_stack([-scores, scores])
+
+
+def percent(fraction: float) -> str:
+    """A fraction as those write it who show an evaluation."""
+    return f"{100 * fraction:.2f} %"
 
 
 def encode_labels(y: NDArray, classes: NDArray) -> tuple[NDArray, NDArray[np.intp]]:

@@ -1,23 +1,28 @@
-"""What the displays share: axes to draw on, and the classifier inside of a pipeline."""
+"""What the displays share: axes to draw on."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sklearn.pipeline import Pipeline
-
-
-def new_axes(display: str, ax: Any, **figure: Any) -> Any:
-    """Give `ax`, or axes in a new figure; matplotlib is imported here and nowhere else."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            f"{display}.plot needs matplotlib: pip install 'polymargin[plot]'"
-        ) from error
-    return plt.subplots(**figure)[1] if ax is None else ax
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import FigureBase
 
 
-def final_estimator(model: Any) -> Any:
-    """The last step of a pipeline, or the model itself."""
-    return model.steps[-1][1] if isinstance(model, Pipeline) else model
+class Display:
+    """Something that is drawn on axes; matplotlib is imported here and nowhere else."""
+
+    ax_: Axes
+    figure_: FigureBase
+
+    def _take_axes(self, ax: Axes | None, **figure: Any) -> Axes:
+        """Draw on `ax`, or on axes in a new figure."""
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            raise ImportError(
+                f"{type(self).__name__}.plot needs matplotlib: pip install 'polymargin[plot]'"
+            ) from error
+        self.ax_ = plt.subplots(**figure)[1] if ax is None else ax
+        self.figure_ = self.ax_.figure
+        return self.ax_

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from polymargin.displays._axes import final_estimator, new_axes
+from numpy.typing import ArrayLike
+
+from polymargin.displays._axes import Display
 from polymargin.evaluation import ConfusedPair, Evaluation, compare, evaluate
+from polymargin.fitted import Classifier, Examples, split_pipeline
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
-class ConfusedPairsDisplay:
+class ConfusedPairsDisplay(Display):
     """The pairs of classes that are confused most, as bars.
 
     Use :meth:`from_estimator` or :meth:`from_predictions`. It shows what matters of a confusion
@@ -38,8 +44,8 @@ class ConfusedPairsDisplay:
     >>> from polymargin import ConfusedPairsDisplay
     >>> y, predicted = ["cat", "cat", "dog"], ["dog", "cat", "dog"]
     >>> display = ConfusedPairsDisplay.from_predictions(y, predicted)
-    >>> display.pairs
-    [ConfusedPair(true='cat', predicted='dog', count=1, share=0.5)]
+    >>> [(str(pair.true), str(pair.predicted), pair.count) for pair in display.pairs]
+    [('cat', 'dog', 1)]
     """
 
     def __init__(
@@ -55,7 +61,14 @@ class ConfusedPairsDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, y: Any, *, n_pairs: int = 15, ax: Any = None, **kwargs: Any
+        cls,
+        estimator: Classifier,
+        X: Examples,
+        y: ArrayLike,
+        *,
+        n_pairs: int = 15,
+        ax: Axes | None = None,
+        **kwargs: Any,
     ) -> ConfusedPairsDisplay:
         """Predict examples and plot what is confused.
 
@@ -69,17 +82,15 @@ class ConfusedPairsDisplay:
             Their labels. Those that the estimator does not know count as errors.
         n_pairs : int, default=15
             Number of pairs.
-        ax : matplotlib Axes, default=None
-            Where to plot; by default a new figure.
-        **kwargs : dict
-            For matplotlib's ``barh``.
+        ax, **kwargs
+            As in :meth:`plot`.
 
         Returns
         -------
         ConfusedPairsDisplay
             The display, plotted.
         """
-        if hasattr(final_estimator(estimator), "decision_function"):
+        if hasattr(split_pipeline(estimator)[1], "decision_function"):
             found = evaluate(estimator, X, y)
         else:
             found = compare(y, estimator.predict(X))
@@ -87,7 +98,13 @@ class ConfusedPairsDisplay:
 
     @classmethod
     def from_predictions(
-        cls, y_true: Any, y_pred: Any, *, n_pairs: int = 15, ax: Any = None, **kwargs: Any
+        cls,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
+        *,
+        n_pairs: int = 15,
+        ax: Axes | None = None,
+        **kwargs: Any,
     ) -> ConfusedPairsDisplay:
         """Plot what is confused in predictions from anywhere.
 
@@ -95,12 +112,8 @@ class ConfusedPairsDisplay:
         ----------
         y_true, y_pred : array-like of shape (n,)
             Labels and predictions.
-        n_pairs : int, default=15
-            Number of pairs.
-        ax : matplotlib Axes, default=None
-            Where to plot; by default a new figure.
-        **kwargs : dict
-            For matplotlib's ``barh``.
+        n_pairs, ax, **kwargs
+            As in :meth:`from_estimator`.
 
         Returns
         -------
@@ -113,11 +126,11 @@ class ConfusedPairsDisplay:
     def _from_evaluation(cls, found: Evaluation, n_pairs: int) -> ConfusedPairsDisplay:
         if n_pairs < 1:
             raise ValueError(f"n_pairs must be at least 1, got {n_pairs}.")
-        n_errors = int((found.true != found.predicted).sum())
+        n = found.n_examples
         pairs = found.confused_pairs(n_pairs)
-        return cls(pairs=pairs, n_errors=n_errors, n_examples=found.n_examples)
+        return cls(pairs=pairs, n_errors=n - found.n_correct, n_examples=n)
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> ConfusedPairsDisplay:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> ConfusedPairsDisplay:
         """Plot, the most confused pair at the top.
 
         Parameters
@@ -133,28 +146,19 @@ class ConfusedPairsDisplay:
             Itself.
         """
         height = 1.2 + 0.3 * max(1, len(self.pairs))
-        self.ax_ = new_axes(type(self).__name__, ax, figsize=(7, height), layout="constrained")
-        self.figure_ = self.ax_.figure
+        ax = self._take_axes(ax, figsize=(7, height), layout="constrained")
         places = range(len(self.pairs))
-        self.bars_ = self.ax_.barh(places, [pair.count for pair in self.pairs], **kwargs)
-        names = [_plain(f"{pair.true} → {pair.predicted}") for pair in self.pairs]
-        self.ax_.set_yticks(list(places), names)
-        self.ax_.bar_label(self.bars_, [f"{pair.share:.0%}" for pair in self.pairs], padding=3)
-        self.ax_.margins(x=0.1)
-        self.ax_.invert_yaxis()
-        self.ax_.set(
+        self.bars_ = ax.barh(places, [pair.count for pair in self.pairs], **kwargs)
+        # a dollar sign would begin a formula
+        names = [f"{pair.true} → {pair.predicted}".replace("$", r"\$") for pair in self.pairs]
+        ax.set_yticks(list(places), names)
+        ax.bar_label(self.bars_, [f"{pair.share:.0%}" for pair in self.pairs], padding=3)
+        ax.margins(x=0.1)
+        ax.invert_yaxis()
+        known = self.n_errors is not None and self.n_examples is not None
+        ax.set(
             xlabel="examples (and their share of the true class)",
             ylabel="true → predicted",
-            title=self._title(),
+            title=f"{self.n_errors:,} errors in {self.n_examples:,} examples" if known else "",
         )
         return self
-
-    def _title(self) -> str:
-        if self.n_errors is None or self.n_examples is None:
-            return ""
-        return f"{self.n_errors:,} errors in {self.n_examples:,} examples"
-
-
-def _plain(label: str) -> str:
-    """A label as matplotlib shows it literally: a dollar sign would begin a formula."""
-    return label.replace("$", r"\$")

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from polymargin.displays._axes import final_estimator, new_axes
+from polymargin.displays._axes import Display
+from polymargin.fitted import Classifier, split_pipeline
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 X_AXES = {"time": "seconds", "pass": "passes"}
 
 
-class ConvergenceDisplay:
+class ConvergenceDisplay(Display):
     """Objective and duality gap in the course of a training.
 
     Use :meth:`from_estimator`. The arguments are stored as attributes.
@@ -50,7 +56,7 @@ class ConvergenceDisplay:
     def __init__(
         self,
         *,
-        history: dict[str, NDArray],
+        history: Mapping[str, NDArray],
         tol: float | None = None,
         estimator_name: str | None = None,
     ) -> None:
@@ -61,12 +67,12 @@ class ConvergenceDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: Classifier,
         *,
         kind: Literal["gap", "objective"] = "gap",
         x: Literal["time", "pass"] = "time",
         name: str | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         **kwargs: Any,
     ) -> ConvergenceDisplay:
         """Plot the training of a fitted estimator.
@@ -91,7 +97,7 @@ class ConvergenceDisplay:
         ConvergenceDisplay
             The display, plotted.
         """
-        fitted = final_estimator(estimator)
+        fitted = split_pipeline(estimator)[1]
         check_is_fitted(fitted)
         history = getattr(fitted, "history_", None)
         if history is None:
@@ -105,7 +111,7 @@ class ConvergenceDisplay:
 
     def plot(
         self,
-        ax: Any = None,
+        ax: Axes | None = None,
         *,
         kind: Literal["gap", "objective"] = "gap",
         x: Literal["time", "pass"] = "time",
@@ -119,31 +125,35 @@ class ConvergenceDisplay:
             raise ValueError(f'x must be "time" or "pass", got {x!r}.')
         if len(self.history["gap"]) == 0:
             raise ValueError("There is no certificate to plot: the model was fitted without any.")
-        self.ax_ = new_axes(type(self).__name__, ax)
-        self.figure_ = self.ax_.figure
+        ax = self._take_axes(ax)
         name = self.estimator_name if name is None else name
         drawn = self._plot_gap if kind == "gap" else self._plot_objective
-        self.lines_ = drawn(x, name, kwargs)
-        self.ax_.set(xlabel=X_AXES[x])
-        self.ax_.legend()
+        self.lines_ = drawn(ax, self.history[x], name, kwargs)
+        ax.set(xlabel=X_AXES[x])
+        ax.legend()
         return self
 
-    def _plot_gap(self, x: str, name: str | None, kwargs: dict[str, Any]) -> list[Any]:
+    def _plot_gap(
+        self, ax: Axes, x: NDArray, name: str | None, line: dict[str, Any]
+    ) -> list[Line2D]:
         gap = np.asarray(self.history["gap"], float)
         positive = np.where(gap > 0, gap, np.nan)  # a closed gap has no place on a log scale
-        options = {"marker": "o", "label": name, **kwargs}
-        lines = self.ax_.plot(self.history[x], positive, **options)
+        lines = ax.plot(x, positive, **{"marker": "o", "label": name, **line})
         if self.tol:
-            grey = {"color": "0.5", "linestyle": "--", "linewidth": 1}
-            lines.append(self.ax_.axhline(self.tol, label=f"tol = {self.tol:g}", **grey))
-        self.ax_.set(yscale="log", ylabel="relative duality gap (certified)")
+            label = f"tol = {self.tol:g}"
+            lines.append(
+                ax.axhline(self.tol, label=label, color="0.5", linestyle="--", linewidth=1)
+            )
+        ax.set(yscale="log", ylabel="relative duality gap (certified)")
         return lines
 
-    def _plot_objective(self, x: str, name: str | None, kwargs: dict[str, Any]) -> list[Any]:
+    def _plot_objective(
+        self, ax: Axes, x: NDArray, name: str | None, line: dict[str, Any]
+    ) -> list[Line2D]:
         prefix = f"{name}: " if name else ""
         lines = []
         for key, what in (("primal", "objective"), ("dual", "lower bound")):
-            options = {"marker": "o", "label": f"{prefix}{what}", **kwargs}
-            lines += self.ax_.plot(self.history[x], self.history[key], **options)
-        self.ax_.set(ylabel="objective")
+            options = {"marker": "o", "label": f"{prefix}{what}", **line}
+            lines += ax.plot(x, self.history[key], **options)
+        ax.set(ylabel="objective")
         return lines

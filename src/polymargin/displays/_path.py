@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from polymargin.displays._axes import Display
+from polymargin.estimators import KernelMulticlassSVCCV, LinearMulticlassSVCCV
 from polymargin.estimators.path import RegularizationPath
+from polymargin.fitted import Features
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Quantity = Literal["accuracy", "norm", "objective", "n_support"]
 LABELS = {
@@ -20,7 +26,7 @@ LABELS = {
 }
 
 
-class RegularizationPathDisplay:
+class RegularizationPathDisplay(Display):
     """What changes along a path: a quantity against C.
 
     Make one with `from_path`, `from_data` or `from_cv`.
@@ -72,7 +78,7 @@ class RegularizationPathDisplay:
         self.best = best
 
     def plot(
-        self, *, ax: Any = None, name: str | None = None, **line: Any
+        self, *, ax: Axes | None = None, name: str | None = None, **line: Any
     ) -> RegularizationPathDisplay:
         """Draw the curve.
 
@@ -90,15 +96,7 @@ class RegularizationPathDisplay:
         RegularizationPathDisplay
             With `ax_`, `figure_` and `line_`.
         """
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError as error:
-            raise ImportError(
-                "RegularizationPathDisplay draws with matplotlib: pip install matplotlib."
-            ) from error
-
-        if ax is None:
-            ax = plt.subplots()[1]
+        ax = self._take_axes(ax)
         order = np.argsort(self.Cs)
         Cs, values = self.Cs[order], self.values[order]
         (self.line_,) = ax.plot(Cs, values, **{"marker": "o", "label": name, **line})
@@ -111,18 +109,17 @@ class RegularizationPathDisplay:
         ax.set(xscale="log", xlabel="C", ylabel=LABELS.get(self.quantity, self.quantity))
         if name is not None:
             ax.legend()
-        self.ax_, self.figure_ = ax, ax.figure
         return self
 
     @classmethod
     def from_path(
         cls,
         path: RegularizationPath,
-        X: Any = None,
-        y: Any = None,
+        X: Features | None = None,
+        y: ArrayLike | None = None,
         *,
         quantity: Quantity = "norm",
-        ax: Any = None,
+        ax: Axes | None = None,
         name: str | None = None,
         **line: Any,
     ) -> RegularizationPathDisplay:
@@ -150,7 +147,12 @@ class RegularizationPathDisplay:
 
     @classmethod
     def from_cv(
-        cls, estimator: Any, *, ax: Any = None, name: str | None = None, **line: Any
+        cls,
+        estimator: LinearMulticlassSVCCV | KernelMulticlassSVCCV,
+        *,
+        ax: Axes | None = None,
+        name: str | None = None,
+        **line: Any,
     ) -> RegularizationPathDisplay:
         """Draw the mean score and its standard deviation over the folds.
 
@@ -178,7 +180,9 @@ class RegularizationPathDisplay:
         return display.plot(ax=ax, name=name, **line)
 
 
-def _quantity(path: RegularizationPath, quantity: str, X: Any, y: Any) -> NDArray:
+def _quantity(
+    path: RegularizationPath, quantity: str, X: Features | None, y: ArrayLike | None
+) -> NDArray:
     if quantity == "norm":
         return np.sqrt(np.einsum("cij,cij->c", path.coefs, path.coefs, dtype=np.float64))
     if quantity == "objective":

@@ -19,8 +19,8 @@ from polymargin.cli._data import (
 from polymargin.cli._errors import CommandError, reading
 from polymargin.cli._output import Output
 from polymargin.evaluation import BLOCK, score_matrix
+from polymargin.fitted import split_pipeline
 from polymargin.io import Dataset
-from polymargin.report._features import split_pipeline
 
 BASE_ATTRIBUTE = "svmlight_base_"  # of a classifier: the number of the first feature in its file
 

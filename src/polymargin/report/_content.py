@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from polymargin.evaluation import Evaluation
-from polymargin.report._features import class_weights, strongest
+from polymargin.fitted import Classifier
+from polymargin.report._features import Weighted, class_weights, strongest
 
 Rows = list[tuple[str, str]]
+Curve = dict[str, list[float | None]]
 
 MOST_CELLS = 60_000  # of the confusion matrix; beyond, the smallest counts are left out
 LARGEST_K = 50  # of the top-k curve
 CLUSTERED = 1500  # labels up to which the matrix is ordered by similarity
 MOST_FEATURES = 40_000  # entries of the table of features
+HIDDEN = {"verbose", "warm_start", "store_dual"}  # parameters that do not describe a model
+
+
+class Curves(TypedDict):
+    """The course of a training."""
+
+    tol: float | None
+    certificates: Curve | None
+    estimates: Curve | None
 
 
 def number(value: float, digits: int = 6) -> str:
@@ -29,68 +40,66 @@ def number(value: float, digits: int = 6) -> str:
     return f"{value:.{digits}g}" if np.isfinite(value) else "–"
 
 
-def percent(value: float) -> str:
-    """A fraction as percentage with two decimals."""
-    return f"{100 * value:.2f} %"
+def shorten(text: str, longest: int = 200) -> str:
+    """Text that is not longer than this."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def settings(model: Any) -> Rows:
+def settings(model: BaseEstimator) -> Rows:
     """Parameters of the model: all of the classifier's, and of other steps those that were set."""
-    steps = model.steps if isinstance(model, Pipeline) else [("model", model)]
-    rows: Rows = []
-    for _, step in steps[:-1]:
-        given = ", ".join(f"{name}={value}" for name, value in _changed(step))
-        rows.append((type(step).__name__, given or "defaults"))
-    classifier = steps[-1][1]
+    *before, classifier = (
+        [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    )
+    rows = [(type(step).__name__, _changed(step)) for step in before]
     rows.append(("classifier", type(classifier).__name__))
-    hidden = {"verbose", "warm_start", "store_dual"}
     for name, value in classifier.get_params(deep=False).items():
-        if isinstance(value, BaseEstimator):
-            value = ", ".join(f"{key}={each}" for key, each in _changed(value)) or "defaults"
-        if name not in hidden and value is not None:
-            rows.append((name, _short(value)))
+        if name not in HIDDEN and value is not None:
+            said = _changed(value) if isinstance(value, BaseEstimator) else value
+            rows.append((name, _said(said)))
     return rows
 
 
-def _changed(estimator: Any) -> list[tuple[str, str]]:
+def _changed(estimator: BaseEstimator) -> str:
     """Parameters that differ from their defaults."""
-    defaults = {
-        name: parameter.default
-        for name, parameter in inspect.signature(type(estimator)).parameters.items()
-    }
-    return [
-        (name, _short(value))
+    parameters = inspect.signature(type(estimator)).parameters
+    defaults = {name: parameter.default for name, parameter in parameters.items()}
+    changed = [
+        f"{name}={_said(value)}"
         for name, value in estimator.get_params(deep=False).items()
         if value is not defaults.get(name) and value != defaults.get(name)
     ]
+    return ", ".join(changed) or "defaults"
 
 
-def _short(value: Any) -> str:
-    text = value.__name__ if isinstance(value, type) else str(value)
-    return text if len(text) <= 200 else text[:199] + "…"
+def _said(value: object) -> str:
+    return shorten(value.__name__ if isinstance(value, type) else str(value))
 
 
-def certificate(classifier: Any) -> Rows:
+def certificate(classifier: Classifier) -> Rows:
     """What was proven about the training."""
-    rows: Rows = []
-    for name, title in (
-        ("objective_", "objective"),
-        ("dual_objective_", "lower bound"),
-        ("dual_gap_", "relative gap"),
-    ):
-        if hasattr(classifier, name):
-            rows.append((title, number(getattr(classifier, name), 8 if name != "dual_gap_" else 3)))
-    if hasattr(classifier, "tol") and classifier.tol is not None:
-        rows.append(("tolerance", _short(classifier.tol)))
+    history, tol = getattr(classifier, "history_", None), getattr(classifier, "tol", None)
+    proven = (
+        ("objective", "objective_", 8),
+        ("lower bound", "dual_objective_", 8),
+        ("relative gap", "dual_gap_", 3),
+    )
+    rows = [
+        (title, number(getattr(classifier, name), digits))
+        for title, name, digits in proven
+        if hasattr(classifier, name)
+    ]
+    if tol is not None:
+        rows.append(("tolerance", _said(tol)))
     if hasattr(classifier, "n_iter_"):
         rows.append(("passes", f"{int(classifier.n_iter_):,}"))
-    history = getattr(classifier, "history_", None)
     if history is not None and len(history["time"]):
         rows.append(("time of training", f"{float(history['time'][-1]):.3g} s"))
     return rows
 
 
-def data_rows(classifier: Any, found: Evaluation | None, given: Mapping[str, Any]) -> Rows:
+def data_rows(
+    classifier: Classifier, found: Evaluation | None, given: Mapping[str, object]
+) -> Rows:
     """What the model was trained and tested on."""
     rows = [(str(name), str(value)) for name, value in given.items()]
     rows.append(("classes", f"{len(classifier.classes_):,}"))
@@ -98,37 +107,34 @@ def data_rows(classifier: Any, found: Evaluation | None, given: Mapping[str, Any
     if found is not None:
         rows.append(("test examples", f"{found.n_examples:,}"))
         if found.n_unseen:
-            rows.append(
-                (
-                    "of unknown classes",
-                    f"{found.n_unseen:,} examples of {len(found.unseen):,} labels that the model "
-                    "does not know; each counts as an error",
-                )
-            )
+            unknown = f"{found.n_unseen:,} examples of {len(found.unseen):,} labels that the model "
+            rows.append(("of unknown classes", f"{unknown}does not know; each counts as an error"))
     return rows
 
 
-def training_curves(classifier: Any, trace: Mapping[str, Any] | None) -> dict[str, Any]:
+def training_curves(classifier: Classifier, trace: Mapping[str, Sequence[float]] | None) -> Curves:
     """Certificates, and the estimates between them where they were recorded."""
-    history = getattr(classifier, "history_", None)
-    curves: dict[str, Any] = {"tol": None, "certificates": None, "estimates": None}
     tol = getattr(classifier, "tol", None)
-    if isinstance(tol, int | float):
-        curves["tol"] = float(tol)
-    if history is not None and len(history["gap"]):
-        keys = ("pass", "time", "primal", "dual", "gap")
-        curves["certificates"] = {key: _listed(history[key]) for key in keys}
-    if trace is not None and len(trace["gap"]):
-        curves["estimates"] = {key: _listed(trace[key]) for key in ("pass", "time", "gap")}
-    return curves
+    return {
+        "tol": float(tol) if isinstance(tol, int | float) else None,
+        "certificates": _curve(
+            getattr(classifier, "history_", None), ("pass", "time", "primal", "dual", "gap")
+        ),
+        "estimates": _curve(trace, ("pass", "time", "gap")),
+    }
 
 
-def _listed(values: Any) -> list[float | None]:
-    """Plain numbers of seven digits; None where there is none."""
-    return [float(f"{v:.7g}") if np.isfinite(v) else None for v in np.asarray(values, float)]
+def _curve(values: Mapping[str, ArrayLike] | None, keys: tuple[str, ...]) -> Curve | None:
+    """Plain numbers of seven digits, None where there is none; nothing where nothing is known."""
+    if values is None or np.size(values["gap"]) == 0:
+        return None
+    return {
+        key: [float(f"{v:.7g}") if np.isfinite(v) else None for v in np.asarray(values[key], float)]
+        for key in keys
+    }
 
 
-def confusion_cells(found: Evaluation) -> dict[str, Any]:
+def confusion_cells(found: Evaluation) -> dict[str, object]:
     """The nonzero cells of the confusion matrix, and an order with confused labels together."""
     counts = found.confusion.tocoo()
     keep = np.arange(counts.nnz)
@@ -161,21 +167,21 @@ def similar_together(found: Evaluation) -> NDArray[np.intp]:
     return hierarchy.leaves_list(tree).astype(np.intp)
 
 
-def feature_lists(classifier: Any, names: NDArray | None, n: int) -> list[dict[str, Any]] | None:
+def feature_lists(
+    classifier: Classifier, names: NDArray | None, n: int
+) -> list[dict[str, Weighted]] | None:
     """The strongest features of every class; None where names or weights are unknown."""
     weights = class_weights(classifier)
     if names is None or weights is None:
         return None
     n = max(1, min(n, MOST_FEATURES // (2 * len(weights))))
-    lists = []
-    for row in weights:
-        most, least = strongest(row, names, n)
-        lists.append({"for": _rounded(most), "against": _rounded(least)})
-    return lists
-
-
-def _rounded(pairs: list[tuple[str, float]]) -> list[tuple[str, float]]:
-    return [(name, float(f"{weight:.4g}")) for name, weight in pairs]
+    return [
+        {
+            side: [(name, float(f"{weight:.4g}")) for name, weight in pairs]
+            for side, pairs in zip(("for", "against"), strongest(row, names, n), strict=True)
+        }
+        for row in weights
+    ]
 
 
 def top_k_points(found: Evaluation) -> list[float]:

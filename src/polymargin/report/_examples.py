@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from polymargin.evaluation import Evaluation
-from polymargin.report._features import class_weights, reasons
+from polymargin.fitted import Classifier, Features
+from polymargin.report._content import shorten
+from polymargin.report._features import Weighted, class_weights, reasons
 
 PAIRS, PER_PAIR, REASONS = 40, 5, 4
 LONGEST_TEXT = 600
@@ -24,10 +25,9 @@ class Mistake:
     """Its place in the test data, from 1."""
     true: int
     predicted: int
-    rank: int
     margin: float
     text: str | None
-    reasons: list[tuple[str, float]]
+    reasons: Weighted
 
 
 def choose(found: Evaluation, n: int) -> NDArray[np.intp]:
@@ -56,43 +56,32 @@ def _most_decided_first(found: Evaluation, where: NDArray[np.intp]) -> NDArray[n
 
 
 def mistakes(
-    classifier: Any, found: Evaluation, features: Any, text: Any, names: NDArray | None, n: int
+    classifier: Classifier,
+    found: Evaluation,
+    features: Features | None,
+    text: Sequence[str] | None,
+    names: NDArray | None,
+    n: int,
 ) -> list[Mistake]:
     """Describe at most `n` misclassified examples, with the features that led to the error."""
-    where = choose(found, n)
-    explained = _explanations(classifier, found, features, names, where)
-    return [
-        Mistake(
-            number=int(i) + 1,
-            true=int(found.true[i]),
-            predicted=int(found.predicted[i]),
-            rank=int(found.rank[i]) + 1,
-            margin=float(found.margin[i]),
-            text=None if text is None else _shorten(str(text[i])),
-            reasons=why,
-        )
-        for i, why in zip(where, explained, strict=True)
-    ]
-
-
-def _explanations(
-    classifier: Any,
-    found: Evaluation,
-    features: Any,
-    names: NDArray | None,
-    where: NDArray[np.intp],
-) -> list[list[tuple[str, float]]]:
     weights = class_weights(classifier)
-    if names is None or weights is None or features is None:
-        return [[] for _ in where]
-    explained = []
-    for i in where:
+
+    def why(i: int) -> Weighted:
+        if names is None or weights is None or features is None:
+            return []
         true, predicted = found.true[i], found.predicted[i]
         against = weights[true] if true < found.n_classes else np.zeros_like(weights[0])
-        row = features[[i]] if sparse.issparse(features) else features[i]
-        explained.append(reasons(row, weights[predicted] - against, names, REASONS))
-    return explained
+        row = features[i] if isinstance(features, np.ndarray) else features[[i]]
+        return reasons(row, weights[predicted] - against, names, REASONS)
 
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+    return [
+        Mistake(
+            number=i + 1,
+            true=int(found.true[i]),
+            predicted=int(found.predicted[i]),
+            margin=float(found.margin[i]),
+            text=None if text is None else shorten(str(text[i]), LONGEST_TEXT),
+            reasons=why(i),
+        )
+        for i in choose(found, n).tolist()
+    ]

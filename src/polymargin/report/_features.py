@@ -2,57 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
-from scipy import sparse
+from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
+
+from polymargin.fitted import Classifier, Features, per_class, split_pipeline
 
 Weighted = list[tuple[str, float]]
 
 
-def split_pipeline(model: Any) -> tuple[Pipeline | None, Any]:
-    """The steps before the classifier, if any, and the classifier."""
-    if not isinstance(model, Pipeline):
-        return None, model
-    before = model[:-1] if len(model.steps) > 1 else None
-    return before, model.steps[-1][1]
-
-
-def feature_names(model: Any, given: Any = None) -> NDArray | None:
+def feature_names(model: Classifier, given: ArrayLike | None = None) -> NDArray | None:
     """Names of the classifier's features: those given, those of the vectoriser or of the fit."""
     before, classifier = split_pipeline(model)
-    n_features = getattr(classifier, "n_features_in_", None)
-    names = given
-    if names is None and before is not None:
-        try:
-            names = before.get_feature_names_out(getattr(before, "feature_names_in_", None))
-        except (AttributeError, ValueError):  # hashing has no names
-            names = None
-        if names is not None and _invented(names):
-            names = None
-    if names is None:
-        names = getattr(classifier, "feature_names_in_", None)
-    if names is None:
+    found = given
+    if found is None and before is not None:
+        found = _names_after(before)
+    if found is None:
+        found = getattr(classifier, "feature_names_in_", None)
+    if found is None:
         return None
-    names = np.asarray(names, dtype=object)
-    return names if n_features in (None, len(names)) else None
+    names = np.asarray(found, dtype=object)
+    return names if getattr(classifier, "n_features_in_", len(names)) == len(names) else None
 
 
-def _invented(names: Any) -> bool:
-    """Whether these are scikit-learn's stand-ins x0, x1, ... for names that it does not know."""
-    return len(names) > 0 and names[0] == "x0" and names[-1] == f"x{len(names) - 1}"
+def _names_after(steps: Pipeline) -> NDArray | None:
+    try:
+        names: NDArray = steps.get_feature_names_out(getattr(steps, "feature_names_in_", None))
+    except (AttributeError, ValueError):  # hashing has no names
+        return None
+    # scikit-learn's stand-ins for names that it does not know
+    invented = len(names) > 0 and names[0] == "x0" and names[-1] == f"x{len(names) - 1}"
+    return None if invented else names
 
 
-def class_weights(classifier: Any) -> NDArray | None:
-    """A row of weights per class, of the type of the model; None unless it is linear."""
+def class_weights(classifier: Classifier) -> NDArray | None:
+    """A row of weights per class; None unless the model is linear."""
     coef = getattr(classifier, "coef_", None)
-    if coef is None:
-        return None
-    if sparse.issparse(coef):
-        coef = coef.toarray()
-    return np.vstack([-coef, coef]) if len(coef) == 1 else coef
+    return None if coef is None else per_class(coef)
 
 
 def strongest(weights: NDArray, names: NDArray, n: int) -> tuple[Weighted, Weighted]:
@@ -67,17 +53,17 @@ def strongest(weights: NDArray, names: NDArray, n: int) -> tuple[Weighted, Weigh
     )
 
 
-def reasons(x: Any, difference: NDArray, names: NDArray, n: int) -> Weighted:
+def reasons(x: Features, difference: NDArray, names: NDArray, n: int) -> Weighted:
     """The features of example `x` that did most for the first class over the second.
 
     `difference` is the first class's weights minus the second's.
     """
-    if sparse.issparse(x):
-        x = x.tocsr()
-        where, values = x.indices, x.data
-    else:
+    if isinstance(x, np.ndarray):
         where = np.flatnonzero(x)
-        values = np.asarray(x)[where]
+        values = x[where]
+    else:
+        row = x.tocsr()
+        where, values = row.indices, row.data
     shares = values * difference[where]
     order = np.argsort(-shares, kind="stable")[:n]
     return [(str(names[where[i]]), float(shares[i])) for i in order if shares[i] > 0]

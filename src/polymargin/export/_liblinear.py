@@ -12,19 +12,21 @@ beside it, in ``<path>.labels.json``.
 from __future__ import annotations
 
 import json
+import math
 import os
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from polymargin.estimators import LinearMulticlassSVC, LinearMulticlassSVCCV
-from polymargin.models import ModelFileError
 from polymargin.storage import replacing
+from polymargin.models import ModelFileError
+from polymargin.losses import get_loss
+from polymargin.solvers.history import History
 
 CLASSIFIERS = (
     "L2R_LR",
@@ -36,15 +38,16 @@ CLASSIFIERS = (
     "L1R_LR",
     "L2R_LR_DUAL",
 )
+PathName = str | os.PathLike[str]
 _LARGEST_LABEL = 2**31 - 1
 
 
-def labels_path(path: Any) -> Path:
+def labels_path(path: PathName) -> Path:
     """Where the labels of a model with numbered labels are kept."""
     return Path(f"{os.fspath(path)}.labels.json")
 
 
-def to_liblinear(model: Any, path: Any) -> None:
+def to_liblinear(model: LinearMulticlassSVC | LinearMulticlassSVCCV, path: PathName) -> None:
     """Write a linear model for LIBLINEAR's ``predict`` and whatever else reads its models.
 
     Parameters
@@ -70,7 +73,7 @@ def to_liblinear(model: Any, path: Any) -> None:
             f"LIBLINEAR's format holds linear models only, not {type(model).__name__}."
         )
     check_is_fitted(model)
-    coef = model.coef_.toarray() if sparse.issparse(model.coef_) else model.coef_
+    coef = model.coef_ if isinstance(model.coef_, np.ndarray) else model.coef_.toarray()
     weights = np.asarray(coef, dtype=np.float64).T
     labels, names = _numbered(model.classes_)
     if len(labels) == 2:  # a positive score is for the label that comes first
@@ -78,7 +81,7 @@ def to_liblinear(model: Any, path: Any) -> None:
     has_bias = bool(np.any(model.intercept_))
     if has_bias:
         weights = np.vstack([weights, np.asarray(model.intercept_, dtype=np.float64)])
-    coupled = model.loss != "one_vs_rest" and len(labels) > 2
+    coupled = get_loss(model.loss, model.top_k).is_coupled and len(labels) > 2
     header = {
         "solver_type": "MCSVM_CS" if coupled else "L2R_L1LOSS_SVC_DUAL",
         "nr_class": len(labels),
@@ -98,18 +101,17 @@ def to_liblinear(model: Any, path: Any) -> None:
         labels_path(path).unlink(missing_ok=True)
 
 
-def _numbered(classes: NDArray) -> tuple[list[int], list[Any] | None]:
+def _numbered(classes: NDArray) -> tuple[list[int], list[str | int | float] | None]:
     """Labels as LIBLINEAR can have them, and the list that numbers stand for, if they do."""
     labels = classes.tolist()
-    small = all(type(label) is int and abs(label) <= _LARGEST_LABEL for label in labels)
-    if small:
+    if all(type(label) is int and abs(label) <= _LARGEST_LABEL for label in labels):
         return labels, None
     if not all(isinstance(label, (str, int, float)) for label in labels):
         raise ModelFileError(f"labels of type {classes.dtype} cannot be written.")
     return list(range(len(labels))), labels
 
 
-def from_liblinear(path: Any) -> LinearMulticlassSVC:
+def from_liblinear(path: PathName) -> LinearMulticlassSVC:
     """Read a classifier that LIBLINEAR, or :func:`to_liblinear`, wrote.
 
     Parameters
@@ -137,8 +139,12 @@ def from_liblinear(path: Any) -> LinearMulticlassSVC:
     if kind not in CLASSIFIERS:
         what = "is not a classifier" if kind else "has no solver_type"
         raise _bad(name, f"its model {what} ({kind or 'damaged?'})")
-    n_classes, n_features = _count(header, "nr_class", name), _count(header, "nr_feature", name)
-    bias = _number(header.get("bias", ""), name)
+    n_classes, n_features = (
+        _integer(header.get(key, ""), name, key) for key in ("nr_class", "nr_feature")
+    )
+    if n_features < 1:
+        raise _bad(name, f"nr_feature is {n_features}")
+    bias = _bias(header.get("bias", ""), name)
     columns = 1 if n_classes == 2 and kind != "MCSVM_CS" else n_classes
     labels = [_integer(label, name) for label in header.get("label", "").split()]
     if n_classes < 2 or len(labels) != n_classes or len(set(labels)) != n_classes:
@@ -165,8 +171,7 @@ def _as_model(
     model.n_features_in_ = n_features
     model.objective_ = model.dual_objective_ = model.dual_gap_ = float("nan")
     model.n_iter_ = 0
-    fields = ("pass", "time", "primal", "dual", "gap", "n_awake")
-    model.history_ = {field: np.empty(0) for field in fields}
+    model.history_ = {name: np.empty(0) for name in History.NAMES}
     return model
 
 
@@ -193,7 +198,7 @@ def _weights(body: bytes, rows: int, columns: int, name: str) -> NDArray[np.floa
     return values.reshape(rows, columns)
 
 
-def _named(labels: list[int], path: Any, name: str) -> NDArray:
+def _named(labels: list[int], path: PathName, name: str) -> NDArray:
     beside = labels_path(path)
     if not beside.exists():
         return np.array(labels)
@@ -209,13 +214,6 @@ def _named(labels: list[int], path: Any, name: str) -> NDArray:
     return np.array([names[label] for label in labels])
 
 
-def _count(header: dict[str, str], key: str, name: str) -> int:
-    count = _integer(header.get(key, ""), name, key)
-    if count < 1:
-        raise _bad(name, f"{key} is {count}")
-    return count
-
-
 def _integer(text: str, name: str, what: str = "a label") -> int:
     try:
         return int(text)
@@ -223,14 +221,11 @@ def _integer(text: str, name: str, what: str = "a label") -> int:
         raise _bad(name, f"{what} is {text!r}, not an integer") from None
 
 
-def _number(text: str, name: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = float("nan")
-    if not np.isfinite(number):
-        raise _bad(name, f"bias is {text!r}, not a number")
-    return number
+def _bias(text: str, name: str) -> float:
+    with suppress(ValueError):
+        if math.isfinite(bias := float(text)):
+            return bias
+    raise _bad(name, f"bias is {text!r}, not a number")
 
 
 def _bad(name: str, what: str) -> ModelFileError:

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from polymargin.export._onnx import (
-    LINEAR,
+from polymargin.export._onnx_graph import (
+    NODES,
     OPSET,
+    Linear,
+    constants_of,
     finish,
     label_tensor,
     require_onnx,
-    score_weights,
 )
 from polymargin.models import ModelFileError
+
+try:
+    import skl2onnx
+    from skl2onnx.common import data_types as types
+    from skl2onnx.common import exceptions
+except ImportError as error:
+    raise ImportError("ONNX needs packages: pip install 'polymargin[onnx]'.") from error
+if TYPE_CHECKING:
+    from onnx import ModelProto
+    from skl2onnx.common._container import ModelComponentContainer
+    from skl2onnx.common._topology import Operator, Scope, Variable
 
 _WORD = r"[\p{L}\p{N}_]"  # what \w is in Python; in RE2, which ONNX runtimes use, \w is ASCII
 _TOKENS = {
@@ -26,17 +39,10 @@ _TOKENS = {
 }
 
 
-def convert_pipeline(pipeline: Pipeline, dtype: np.dtype, locale: str | None) -> Any:
+def convert_pipeline(pipeline: Pipeline, dtype: np.dtype, locale: str | None) -> ModelProto:
     """The ONNX model of a pipeline that ends in a LinearMulticlassSVC."""
-    require_onnx()
-    try:
-        import skl2onnx
-        from skl2onnx.common import exceptions
-        from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType, StringTensorType
-    except ImportError as error:
-        raise ImportError("ONNX needs packages: pip install 'polymargin[onnx]'.") from error
     last = pipeline.steps[-1][1]
-    if not isinstance(last, LINEAR):
+    if not isinstance(last, Linear):
         raise ModelFileError(
             f"only pipelines that end in LinearMulticlassSVC can be converted to ONNX, not in "
             f"{type(last).__name__}."
@@ -45,9 +51,9 @@ def convert_pipeline(pipeline: Pipeline, dtype: np.dtype, locale: str | None) ->
     label_tensor(last.classes_)
     _register()
     if isinstance(pipeline.steps[0][1], CountVectorizer):
-        inputs = [("text", StringTensorType([None, 1]))]
+        inputs = [("text", types.StringTensorType([None, 1]))]
     else:
-        kind = FloatTensorType if dtype == np.float32 else DoubleTensorType
+        kind = types.FloatTensorType if dtype == np.float32 else types.DoubleTensorType
         inputs = [("X", kind([None, _n_features(pipeline)]))]
     try:
         proto = skl2onnx.convert_sklearn(
@@ -70,7 +76,9 @@ def convert_pipeline(pipeline: Pipeline, dtype: np.dtype, locale: str | None) ->
     return finish(proto, last)
 
 
-def _text_options(vectorizer: Any, locale: str | None) -> dict[int, dict[str, Any]] | None:
+def _text_options(
+    vectorizer: BaseEstimator, locale: str | None
+) -> dict[int, dict[str, str | None]] | None:
     """What skl2onnx is to do about words, so that they come out as in scikit-learn."""
     if not isinstance(vectorizer, CountVectorizer):
         return None
@@ -98,10 +106,8 @@ def _n_features(pipeline: Pipeline) -> int:
 
 def _register() -> None:
     """Tell skl2onnx about our classifiers."""
-    from skl2onnx import update_registered_converter
-
-    for cls in LINEAR:
-        update_registered_converter(
+    for cls in get_args(Linear):
+        skl2onnx.update_registered_converter(
             cls,
             f"Polymargin{cls.__name__}",
             _set_shapes,
@@ -111,56 +117,45 @@ def _register() -> None:
         )
 
 
-def _declare_outputs(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
-    from skl2onnx.common.data_types import Int64TensorType, StringTensorType
-
+def _declare_outputs(
+    scope: Scope, model: Linear, inputs: list[Variable], custom_parsers: object = None
+) -> list[Variable]:
     operator = scope.declare_local_operator(f"Polymargin{type(model).__name__}", model)
     operator.inputs = inputs
     words = label_tensor(model.classes_).dtype == object
-    label = StringTensorType() if words else Int64TensorType()
+    label = types.StringTensorType() if words else types.Int64TensorType()
     operator.outputs.append(scope.declare_local_variable("label", label))
     operator.outputs.append(scope.declare_local_variable("scores", _number_type(operator)()))
     return operator.outputs
 
 
-def _number_type(operator: Any) -> Any:
-    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
-
-    double = isinstance(operator.inputs[0].type, DoubleTensorType)
-    return DoubleTensorType if double else FloatTensorType
+def _number_type(operator: Operator) -> type:
+    double = isinstance(operator.inputs[0].type, types.DoubleTensorType)
+    return types.DoubleTensorType if double else types.FloatTensorType
 
 
-def _set_shapes(operator: Any) -> None:
+def _set_shapes(operator: Operator) -> None:
     n, k = operator.inputs[0].get_first_dimension(), len(operator.raw_operator.classes_)
     operator.outputs[0].type.shape = [n]
     operator.outputs[1].type = _number_type(operator)([n, k])
 
 
-def _add_nodes(scope: Any, operator: Any, container: Any) -> None:
-    from skl2onnx.common.data_types import DoubleTensorType
-
+def _add_nodes(scope: Scope, operator: Operator, container: ModelComponentContainer) -> None:
     tensor = require_onnx().TensorProto
-    model, (label, scores) = operator.raw_operator, operator.outputs
-    double = _number_type(operator) is DoubleTensorType
-    weights, constants = score_weights(model, np.float64 if double else np.float32)
-    labels = label_tensor(model.classes_)
-    number = tensor.DOUBLE if double else tensor.FLOAT
-    label_kind = tensor.STRING if labels.dtype == object else tensor.INT64
-    names = {}
-    for name, kind, values in (
-        ("weights", number, weights),
-        ("constants", number, constants),
-        ("labels", label_kind, labels),
-    ):
+    kinds = {"f4": tensor.FLOAT, "f8": tensor.DOUBLE, "i8": tensor.INT64}
+    label, scores = operator.outputs
+    double = _number_type(operator) is types.DoubleTensorType
+    names = {
+        "X": operator.inputs[0].full_name,
+        "scores": scores.full_name,
+        "label": label.full_name,
+    }
+    names |= {name: scope.get_unique_variable_name(name) for name in ("products", "best")}
+    for name, values in constants_of(operator.raw_operator, "f8" if double else "f4").items():
         names[name] = scope.get_unique_variable_name(name)
+        kind = kinds.get(values.dtype.str[1:], tensor.STRING)
         container.add_initializer(names[name], kind, list(values.shape), values.ravel().tolist())
-    products = scope.get_unique_variable_name("products")
-    best = scope.get_unique_variable_name("best")
-    for node, inputs, output, options in (
-        ("MatMul", [operator.inputs[0].full_name, names["weights"]], products, {}),
-        ("Add", [products, names["constants"]], scores.full_name, {}),
-        ("ArgMax", [scores.full_name], best, {"axis": 1, "keepdims": 0}),
-        ("Gather", [names["labels"], best], label.full_name, {"axis": 0}),
-    ):
+    for node, inputs, output, options in NODES:
         name = scope.get_unique_operator_name(node)
-        container.add_node(node, inputs, [output], op_version=OPSET, name=name, **options)
+        given = [names[one] for one in inputs]
+        container.add_node(node, given, [names[output]], op_version=OPSET, name=name, **options)

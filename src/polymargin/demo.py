@@ -12,19 +12,21 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
-import numpy as np
+from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 from sklearn.metrics import top_k_accuracy_score
 from sklearn.model_selection import train_test_split
 from sklearn.svm import LinearSVC
 
-from polymargin import LinearMulticlassSVC
+from polymargin.estimators import LinearMulticlassSVC
+from polymargin.losses import LOSSES, get_loss
 
 TOP_K = 3
 SEED = 0
 
+INTRODUCTION = "Handwritten digits: 10 classes, 64 pixels, three quarters for training, C = 1."
 EXPLANATION = """\
 gap: relative duality gap (P - D) / P: no weights have an objective lower by more than this
 fraction, which is proven, not estimated. LinearSVC stops by a rule of its own and proves none.\
@@ -59,31 +61,15 @@ class Row:
     seconds: float
 
 
-def models(tol: float) -> Iterator[tuple[str, Any]]:
-    """Yield the name and the unfitted model of every line of the table.
-
-    Parameters
-    ----------
-    tol : float
-        Relative duality gap at which polymargin's models stop.
-
-    Yields
-    ------
-    name : str
-        What the table calls the model.
-    model : estimator
-        The classifier to fit.
-    """
-    common: dict[str, Any] = {"tol": tol, "random_state": SEED}
-    yield "crammer_singer", LinearMulticlassSVC(loss="crammer_singer", **common)
-    yield "weston_watkins", LinearMulticlassSVC(loss="weston_watkins", **common)
-    for loss in ("top_k_alpha", "top_k_beta"):
-        yield f"{loss}, k={TOP_K}", LinearMulticlassSVC(loss=loss, top_k=TOP_K, **common)
-    yield "one_vs_rest", LinearMulticlassSVC(loss="one_vs_rest", **common)
-
-    peer: dict[str, Any] = {"max_iter": 100_000, "random_state": SEED}
-    yield "LinearSVC, ovr hinge", LinearSVC(loss="hinge", **peer)
-    yield "LinearSVC, crammer_singer", LinearSVC(multi_class="crammer_singer", **peer)
+def models(tol: float) -> Iterator[tuple[str, LinearMulticlassSVC | LinearSVC]]:
+    """The name and the unfitted model of every line of the table."""
+    for name in LOSSES:
+        top_k = TOP_K if get_loss(name, TOP_K).is_top_k else None
+        model = LinearMulticlassSVC(loss=name, top_k=top_k, tol=tol, random_state=SEED)
+        yield (f"{name}, k={top_k}" if top_k else name), model
+    peer = partial(LinearSVC, max_iter=100_000, random_state=SEED)
+    yield "LinearSVC, ovr hinge", peer(loss="hinge")
+    yield "LinearSVC, crammer_singer", peer(multi_class="crammer_singer")
 
 
 def run(tol: float = 1e-3) -> list[Row]:
@@ -106,11 +92,11 @@ def run(tol: float = 1e-3) -> list[Row]:
 
 def _train(
     name: str,
-    model: Any,
-    X_train: np.ndarray,
-    X_test: np.ndarray,
-    y_train: np.ndarray,
-    y_test: np.ndarray,
+    model: LinearMulticlassSVC | LinearSVC,
+    X_train: NDArray,
+    X_test: NDArray,
+    y_train: NDArray,
+    y_test: NDArray,
 ) -> Row:
     start = time.perf_counter()
     model.fit(X_train, y_train)
@@ -127,65 +113,36 @@ def _train(
 
 
 def format_table(rows: Sequence[Row]) -> str:
-    """Lay the rows out as aligned plain text.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        The trained models.
-
-    Returns
-    -------
-    text : str
-        A header, a rule and one line per row.
-    """
-    header = ("model", "accuracy", f"top-{TOP_K} accuracy", "gap", "passes", "time")
-    cells = [header, *(_cells(row) for row in rows)]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(header))]
-    lines = [_align(line, widths) for line in cells]
+    """Lay the rows out as aligned plain text: a header, a rule and a line per row."""
+    cells = [
+        ("model", "accuracy", f"top-{TOP_K} accuracy", "gap", "passes", "time"),
+        *(
+            (
+                row.model,
+                f"{row.accuracy:.2%}",
+                f"{row.top_k_accuracy:.2%}",
+                "-" if row.gap is None else f"{row.gap:.1e}",
+                str(row.passes),
+                f"{1e3 * row.seconds:.0f} ms",
+            )
+            for row in rows
+        ),
+    ]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [
+        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])])
+        for line in cells
+    ]
     lines.insert(1, "  ".join("-" * width for width in widths))
     return "\n".join(lines)
 
 
-def _cells(row: Row) -> tuple[str, ...]:
-    return (
-        row.model,
-        f"{row.accuracy:.2%}",
-        f"{row.top_k_accuracy:.2%}",
-        "-" if row.gap is None else f"{row.gap:.1e}",
-        str(row.passes),
-        f"{1e3 * row.seconds:.0f} ms",
-    )
-
-
-def _align(line: Sequence[str], widths: Sequence[int]) -> str:
-    """Put the first column to the left and the others to the right."""
-    first, *rest = (
-        cell.ljust(width) if column == 0 else cell.rjust(width)
-        for column, (cell, width) in enumerate(zip(line, widths, strict=True))
-    )
-    return "  ".join([first, *rest])
-
-
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the demonstration.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Command-line arguments; those of the process when not given.
-
-    Returns
-    -------
-    status : int
-        0, the exit status of success.
-    """
+    """Run the demonstration with these arguments, or those of the process; return 0."""
     parser = argparse.ArgumentParser(prog="python -m polymargin.demo", description=__doc__)
     parser.add_argument("--tol", type=float, default=1e-3, help="relative duality gap to reach")
     arguments = parser.parse_args(argv)
-    print("Handwritten digits: 10 classes, 64 pixels, three quarters for training, C = 1.\n")
-    print(format_table(run(arguments.tol)))
-    print(f"\n{EXPLANATION}")
+    print(f"{INTRODUCTION}\n\n{format_table(run(arguments.tol))}\n\n{EXPLANATION}")
     return 0
 
 

@@ -1,17 +1,19 @@
-"""Help pages: options in groups, an example at the end, colours on a terminal."""
+"""Commands: options in groups and in dataclasses, help pages with an example and colours."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import field, fields
+from functools import wraps
+from typing import Any, TypeVar
 
 import click
 
-from polymargin.cli._output import Output, colours
+from polymargin.cli._output import Output
 
-WIDEST = 100  # columns of a help page, where the terminal has them
 LAST = "Other"
+Run = Callable[..., int]
+F = TypeVar("F", bound=Callable[..., object])
 
 
 class _Formatter(click.HelpFormatter):
@@ -20,7 +22,9 @@ class _Formatter(click.HelpFormatter):
     def write_heading(self, heading: str) -> None:
         self.write(f"{'':>{self.current_indent}}{click.style(heading + ':', bold=True)}\n")
 
-    def write_dl(self, rows: Any, col_max: int = 34, col_spacing: int = 2) -> None:
+    def write_dl(
+        self, rows: Iterable[tuple[str, str]], col_max: int = 34, col_spacing: int = 2
+    ) -> None:
         rows = [(click.style(first, fg="cyan"), second) for first, second in rows]
         super().write_dl(rows, col_max=col_max, col_spacing=col_spacing)
 
@@ -29,40 +33,20 @@ class _Context(click.Context):
     formatter_class = _Formatter
 
 
-class HelpMixin:
-    """Colours of a help page as those of other output."""
+class Group(click.Group):
+    """The command with its subcommands, in the order in which they were added."""
 
     context_class = _Context
-
-    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        """Let ``NO_COLOR`` count for what click itself prints."""
-        kwargs.setdefault("color", colours(sys.stdout))
-        kwargs.setdefault("max_content_width", WIDEST)
-        context: click.Context = super().make_context(*args, **kwargs)  # type: ignore[misc]
-        return context
-
-
-class Group(HelpMixin, click.Group):  # type: ignore[misc]
-    """The command with its subcommands, in the order in which they were added."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of the subcommands."""
         return list(self.commands)
 
 
-class Command(HelpMixin, click.Command):  # type: ignore[misc]
-    """A command whose help groups the options and ends with an example.
+class _Command(click.Command):
+    """A command whose help groups the options and ends with an example."""
 
-    Parameters
-    ----------
-    example : str
-        Command lines.
-    """
-
-    def __init__(self, *args: Any, example: str = "", **kwargs: Any) -> None:
-        kwargs.setdefault("no_args_is_help", True)
-        super().__init__(*args, **kwargs)
-        self.example = example
+    context_class = _Context
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options group by group, in the order of their definition."""
@@ -77,32 +61,58 @@ class Command(HelpMixin, click.Command):  # type: ignore[misc]
                 formatter.write_dl(records)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the example."""
-        if self.example:
-            with formatter.section("Example"):
-                for line in self.example.strip().splitlines():
-                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+        """Write the example as it is."""
+        with formatter.section("Example"):
+            for line in (self.epilog or "").strip().splitlines():
+                formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
 
 class _GroupedOption(click.Option):
-    def __init__(self, *args: Any, group: str = LAST, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, group: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.group = group
 
 
-def option(group: str, *names: str, **kwargs: Any) -> Callable[[Any], Any]:
+def command(example: str, *, no_args_is_help: bool = True) -> Callable[[Run], click.Command]:
+    """Make a function a command whose help page ends with these command lines."""
+    return click.command(cls=_Command, epilog=example, no_args_is_help=no_args_is_help)
+
+
+def option(group: str, *names: str, **kwargs: Any) -> Callable[[F], F]:
     """An option under a heading of the help page; its default is shown."""
     kwargs.setdefault("show_default", kwargs.get("default") is not None)
     return click.option(*names, cls=_GroupedOption, group=group, **kwargs)
 
 
-def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``--quiet`` and ``--json``; the command gets `quiet` and `as_json`."""
+def setting(group: str, *names: str, **kwargs: Any) -> Any:
+    """An option that is a field of a dataclass, for :func:`takes`."""
+    return field(metadata={"group": group, "names": names, "option": kwargs})
+
+
+def takes(kind: type, parameter: str) -> Callable[[Run], Run]:
+    """Give a command the options of a dataclass; the function gets them as one object."""
+
+    def decorate(function: Run) -> Run:
+        @wraps(function)
+        def run(**given: object) -> int:
+            values = {each.name: given.pop(each.name) for each in fields(kind)}
+            return function(**given, **{parameter: kind(**values)})
+
+        for each in reversed(fields(kind)):
+            how = each.metadata
+            run = option(how["group"], *how["names"], each.name, **how["option"])(run)
+        return run
+
+    return decorate
+
+
+def output_options(function: Run) -> Run:
+    """``--quiet`` and ``--json``; the function gets `output`."""
+
+    @wraps(function)
+    def run(quiet: bool, as_json: bool, **given: object) -> int:
+        return function(**given, output=Output(quiet=quiet, as_json=as_json))
+
     quiet = option("Output", "-q", "--quiet", is_flag=True, help="No notes, no progress bar.")
     as_json = option("Output", "--json", "as_json", is_flag=True, help="The result as JSON.")
-    return quiet(as_json(function))
-
-
-def make_output(quiet: bool, as_json: bool) -> Output:
-    """The printer for these options."""
-    return Output(quiet=quiet, as_json=as_json)
+    return quiet(as_json(run))

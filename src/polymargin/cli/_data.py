@@ -3,33 +3,46 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import click
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
-from polymargin.cli._command import option
+from polymargin.cli._command import setting
 from polymargin.cli._errors import CommandError, Exit, reading
 from polymargin.cli._output import Output
+from polymargin.fitted import Features
 from polymargin.io import FORMATS, Dataset, detect_format, read_data
 
 TABLES = ("csv", "tsv", "jsonl", "parquet")
 SPLIT_FIELD = "split"
+LABEL_HELP = (
+    "Column of the labels, by name or number. [label, y, target or class; else of a CSV the last]"
+)
+BASE_HELP = "Number of the first feature in svmlight files; auto: 0 if it occurs."
 
 
 @dataclass(frozen=True)
 class DataOptions:
-    """How to read the files of a command; see :func:`data_options`."""
+    """How to read the files of a command."""
 
-    format: str | None = None
-    label: str | None = None
-    text: str | None = None
-    index_base: str = "auto"
-    dtype: Any = np.float64
+    format: str | None = setting(
+        "Data", "--format", type=click.Choice(FORMATS), help="[by the name or content]"
+    )
+    label: str | None = setting("Data", "--label", metavar="COLUMN", help=LABEL_HELP)
+    text: str | None = setting(
+        "Data", "--text", metavar="COLUMN", help="Column that holds text. [text, if any]"
+    )
+    index_base: str = setting(
+        "Data",
+        "--index-base",
+        type=click.Choice(["auto", "0", "1"]),
+        default="auto",
+        help=BASE_HELP,
+    )
 
     @property
     def label_column(self) -> str | int | None:
@@ -40,73 +53,25 @@ class DataOptions:
         return position - 1 if position > 0 else position
 
 
-def data_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Options of every command that reads data."""
-    for decorator in (
-        option("Data", "--format", type=click.Choice(FORMATS), help="[by the name or content]"),
-        option(
-            "Data",
-            "--label",
-            metavar="COLUMN",
-            help="Column of the labels, by name or number. [label, y, target or class; else of a "
-            "CSV the last]",
-        ),
-        option("Data", "--text", metavar="COLUMN", help="Column that holds text. [text, if any]"),
-        option(
-            "Data",
-            "--index-base",
-            type=click.Choice(["auto", "0", "1"]),
-            default="auto",
-            help="Number of the first feature in svmlight files; auto: 0 if it occurs.",
-        ),
-    )[::-1]:
-        function = decorator(function)
-    return function
-
-
-def parse_split(split: str | None) -> tuple[str, list[str]] | None:
-    """``FIELD=VALUE,VALUE`` or ``VALUE`` as a field and values."""
-    if split is None:
-        return None
-    field, equals, values = split.rpartition("=")
-    if equals and not field:
-        raise CommandError(f"--split {split}: the field before = is missing", Exit.USAGE)
-    return (field or SPLIT_FIELD), values.split(",")
-
-
 def read_examples(
     path: str,
     options: DataOptions,
     *,
     split: str | None = None,
     features: list[str] | None = None,
+    dtype: DTypeLike = np.float64,
     output: Output | None = None,
 ) -> tuple[Dataset, str]:
-    """Read a file; errors carry its name, warnings are printed.
+    """Read a file ("-": standard input) and say its format; errors carry its name.
 
-    Parameters
-    ----------
-    path : str
-        The file, or "-".
-    options : DataOptions
-    split : str, optional
-        The part to read, as `parse_split` takes it.
-    features : list of str, optional
-        For tables: the columns to take as features.
-    output : Output, optional
-        Prints the warnings of the reader.
-
-    Returns
-    -------
-    data : Dataset
-        The examples. Features of svmlight files keep their numbers: see `number_features`.
-    kind : str
-        The format of the file.
+    `split` chooses examples, as ``FIELD=VALUE,VALUE`` or ``VALUE``; `features` are the columns to
+    take of a table; `output` prints the reader's warnings. Features of svmlight files keep their
+    numbers: see `number_features`.
     """
     with reading(path), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         kind = options.format or detect_format(path)
-        arguments: dict[str, Any] = {"format": kind, "dtype": options.dtype}
+        arguments: dict[str, Any] = {"format": kind, "dtype": dtype}
         if kind in TABLES:
             arguments |= {"label": options.label_column, "text": options.text}
             arguments["features"] = features
@@ -117,19 +82,22 @@ def read_examples(
             )
         if kind == "svmlight":
             arguments["zero_based"] = True  # indices as they are; see number_features
-        arguments |= _selection(split, kind, path)
+        if split is not None:
+            arguments |= _selection(split, kind, path)
         data = read_data(path, **arguments)
     for warning in caught:
-        if output is not None:
-            output.warn(_as_option(str(warning.message)))
+        if output is not None:  # the reader's advice, in terms of the command line
+            advice = "Give label= to choose, label=False for none."
+            output.warn(str(warning.message).replace(advice, "Choose with --label."))
     return data, kind
 
 
-def _selection(split: str | None, kind: str, path: str) -> dict[str, Any]:
-    chosen = parse_split(split)
-    if chosen is None:
-        return {}
-    field, values = chosen
+def _selection(split: str, kind: str, path: str) -> dict[str, object]:
+    """What `read_data` takes to choose examples."""
+    field, equals, chosen = split.rpartition("=")
+    if equals and not field:
+        raise CommandError(f"--split {split}: the field before = is missing", Exit.USAGE)
+    field, values = field or SPLIT_FIELD, chosen.split(",")
     if kind in TABLES:
         return {"where": {field: values}}
     if kind == "npz" and field in (SPLIT_FIELD, "part") and len(values) == 1:
@@ -139,27 +107,11 @@ def _selection(split: str | None, kind: str, path: str) -> dict[str, Any]:
     )
 
 
-def _as_option(message: str) -> str:
-    """The reader's advice, in terms of the command line."""
-    return message.replace("Give label= to choose, label=False for none.", "Choose with --label.")
-
-
 def number_features(parts: list[Dataset], base: int | str) -> tuple[list[Dataset], int]:
     """Let the first feature be column 0 in svmlight data read with the indices as they are.
 
-    Parameters
-    ----------
-    parts : list of Dataset
-        Data of one numbering: training and test files.
-    base : {0, 1, "0", "1", "auto"}
-        The number of the first feature. "auto": 0 if it occurs in any part.
-
-    Returns
-    -------
-    parts : list of Dataset
-        The data, renumbered.
-    base : int
-        The number of the first feature.
+    The parts are of one numbering. `base` is the number of the first feature, or "auto": 0 if that
+    occurs in any part. Returns the parts, renumbered, and the base.
     """
     begins_at_zero = [part for part in parts if (part.X.indices == 0).any()]
     if base == "auto":
@@ -178,6 +130,13 @@ def _from_one(part: Dataset) -> Dataset:
     X = part.X
     shape = (X.shape[0], max(0, X.shape[1] - 1))
     return replace(part, X=sparse.csr_array((X.data, X.indices - 1, X.indptr), shape=shape))
+
+
+def describe_data(data: Dataset) -> str:
+    """How many examples of what, and how many classes."""
+    what = "texts" if data.X is None else f"examples of {data.X.shape[1]:,} features"
+    classes = "no labels" if data.y is None else f"{len(np.unique(data.y)):,} classes"
+    return f"{data.n_examples:,} {what}, {classes}"
 
 
 def need_labels(data: Dataset) -> NDArray:
@@ -199,7 +158,7 @@ def like_labels(y: NDArray, classes: NDArray) -> NDArray:
     return y
 
 
-def _number_or_word(label: Any) -> Any:
+def _number_or_word(label: str) -> str | float:
     try:
         number = float(label)
     except ValueError:
@@ -207,11 +166,11 @@ def _number_or_word(label: Any) -> Any:
     return int(number) if number.is_integer() else number
 
 
-def _written(label: Any) -> str:
+def _written(label: object) -> str:
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
-def fit_width(X: Any, n_features: int, source: str, output: Output) -> Any:
+def fit_width(X: Features, n_features: int, source: str, output: Output) -> Features:
     """X with the model's number of features.
 
     Sparse data may have fewer (the others are zero) or more (the model never saw them, so they say
@@ -220,7 +179,7 @@ def fit_width(X: Any, n_features: int, source: str, output: Output) -> Any:
     width = X.shape[1]
     if width == n_features:
         return X
-    if not sparse.issparse(X):
+    if isinstance(X, np.ndarray):
         raise CommandError(
             f"{source} has {width:,} features, the model was trained on {n_features:,}"
         )

@@ -51,16 +51,19 @@ def reading(path: str) -> Iterator[None]:
         raise CommandError(message if path in message else f"{path}: {message}") from error
 
 
-def check_output(path: str | None, inputs: tuple[str | None, ...] = ()) -> None:
-    """Refuse now what could not be written in an hour.
+@contextmanager
+def writing(path: str) -> Iterator[None]:
+    """Turn what can go wrong with an output file into a clear message."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror or error}", Exit.OUTPUT) from error
 
-    Parameters
-    ----------
-    path : str or None
-        A file that is going to be written.
-    inputs : tuple of str or None
-        Files that must not be overwritten.
-    """
+
+def check_output(path: str | None, inputs: tuple[str | None, ...] = ()) -> None:
+    """Refuse now what could not be written in an hour, or would overwrite one of the inputs."""
     if path is None or path == "-":
         return
     target = Path(path)
@@ -72,9 +75,6 @@ def check_output(path: str | None, inputs: tuple[str | None, ...] = ()) -> None:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise CommandError(f"{path}: no permission to write into {folder}", Exit.OUTPUT)
     for source in inputs:
-        if source not in (None, "-") and target.exists() and _same(target, source):
+        other = None if source in (None, "-") else source
+        if other and target.exists() and os.path.exists(other) and target.samefile(other):
             raise CommandError(f"{path} is an input, too: give another name", Exit.USAGE)
-
-
-def _same(target: Path, source: str | None) -> bool:
-    return source is not None and os.path.exists(source) and os.path.samefile(target, source)

@@ -7,7 +7,6 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
@@ -24,6 +23,7 @@ from polymargin.cli.train import train
 from polymargin.version import __version__
 
 DEBUG = "POLYMARGIN_DEBUG"
+WIDEST = 100  # columns of a help page, where the terminal has them
 
 
 @click.group(cls=Group, no_args_is_help=True)
@@ -62,7 +62,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     try:
-        status = app.main(arguments, prog_name="polymargin", standalone_mode=False)
+        status = app.main(
+            arguments,
+            prog_name="polymargin",
+            standalone_mode=False,
+            color=colours(sys.stdout),  # also for what click itself prints
+            max_content_width=WIDEST,
+        )
         sys.stdout.flush()
         return int(status or Exit.OK)
     except click.UsageError as error:
@@ -89,7 +95,7 @@ def _run(arguments: list[str]) -> int:
         return _fail(text, Exit.FAILED, arguments)
 
 
-def _show_warning(message: Warning | str, *where: Any, **how: Any) -> None:
+def _show_warning(message: Warning | str, *where: object, **how: object) -> None:
     """A warning of a library as one line, without the place in its code."""
     Output().warn(str(message))
 

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.feature_extraction.text import HashingVectorizer
-from sklearn.pipeline import Pipeline
 
-from polymargin.cli._data import (
-    DataOptions,
-    fit_width,
-    number_features,
-    read_examples,
-)
+from polymargin.cli._data import DataOptions, fit_width, number_features, read_examples
 from polymargin.cli._errors import CommandError, reading
 from polymargin.cli._output import Output
-from polymargin.evaluation import BLOCK, score_matrix
-from polymargin.fitted import split_pipeline
-from polymargin.io import Dataset
+from polymargin.fitted import Classifier, Examples, Features, split_pipeline
+from polymargin.io import Dataset, load
 
 BASE_ATTRIBUTE = "svmlight_base_"  # of a classifier: the number of the first feature in its file
 
@@ -38,26 +29,24 @@ class Model:
         Whether its first step takes text.
     """
 
-    def __init__(self, estimator: Any) -> None:
+    def __init__(self, estimator: Classifier) -> None:
         self.estimator = estimator
         self.before, self.classifier = split_pipeline(estimator)
-        first = estimator.steps[0][1] if isinstance(estimator, Pipeline) else estimator
-        self.reads_text = hasattr(first, "vocabulary_") or isinstance(first, HashingVectorizer)
-        self._first = first
+        self._first = self.classifier if self.before is None else self.before.steps[0][1]
+        self.reads_text = hasattr(self._first, "vocabulary_") or isinstance(
+            self._first, HashingVectorizer
+        )
 
     @classmethod
     def load(cls, path: str) -> Model:
         """Read a model file."""
-        import polymargin
-
         with reading(path):
-            return cls(polymargin.load(path))
+            return cls(load(path))
 
     @property
     def classes(self) -> NDArray:
         """The labels."""
-        classes: NDArray = self.classifier.classes_
-        return classes
+        return self.classifier.classes_
 
     def read(self, path: str, options: DataOptions, split: str | None, output: Output) -> Dataset:
         """Read a file for this model; columns of tables are matched by name."""
@@ -71,35 +60,29 @@ class Model:
             data = number_features([data], base)[0][0]
         return data
 
-    def features(self, data: Dataset, output: Output) -> Any:
+    def features(self, data: Dataset, output: Output) -> Features:
         """What the classifier takes, a row per example; says what is unusual about the data."""
-        if self.reads_text:
-            if data.text is None:
+        if not self.reads_text:
+            if data.X is None:
                 raise CommandError(
-                    f"the model reads text, but {data.source} holds numbers; name the column of "
-                    "the text with --text"
+                    f"the model reads numbers, but {data.source} holds text; train with --text for "
+                    "a model that reads text"
                 )
-            X = self._transform(list(data.text))
-            empty = int(np.count_nonzero(np.diff(X.indptr) == 0))
-            if empty:
-                output.warn(
-                    f"{empty:,} of {data.n_examples:,} texts have no word that the model knows; "
-                    "their predictions say nothing about them"
-                )
-            return X
-        if data.X is None:
+            n_features = int(self._first.n_features_in_)
+            return self._transform(fit_width(data.X, n_features, data.source, output))
+        if data.text is None:
             raise CommandError(
-                f"the model reads numbers, but {data.source} holds text; train with --text for a "
-                "model that reads text"
+                f"the model reads text, but {data.source} holds numbers; name the column of the "
+                "text with --text"
             )
-        X = fit_width(data.X, int(self._first.n_features_in_), data.source, output)
-        return self._transform(X)
+        X = sparse.csr_array(self._transform(list(data.text)))
+        empty = int(np.count_nonzero(np.diff(X.indptr) == 0))
+        if empty:
+            output.warn(
+                f"{empty:,} of {data.n_examples:,} texts have no word that the model knows; their "
+                "predictions say nothing about them"
+            )
+        return X
 
-    def _transform(self, X: Any) -> Any:
+    def _transform(self, X: Examples) -> Features:
         return X if self.before is None else self.before.transform(X)
-
-    def scores(self, X: Any) -> Iterator[NDArray]:
-        """Scores of the classes, block after block of examples."""
-        rows = max(1, BLOCK // len(self.classes))
-        for first in range(0, X.shape[0], rows):
-            yield score_matrix(self.classifier, X[first : first + rows])

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
@@ -59,7 +59,7 @@ class Output:
         if self.chatty:
             _echo(text, sys.stderr, fg="green")
 
-    def result(self, value: dict[str, Any], lines: Iterable[str]) -> None:
+    def result(self, value: Mapping[str, object], lines: Iterable[str]) -> None:
         """Print the result: the value as JSON, or lines for people."""
         if self.as_json:
             click.echo(to_json(value))
@@ -78,12 +78,12 @@ def bold(text: str) -> str:
     return click.style(text, bold=True)
 
 
-def to_json(value: Any) -> str:
+def to_json(value: object) -> str:
     """One line of JSON; NaN and infinities become null, NumPy's numbers plain ones."""
     return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, dict):
         return {str(key): _plain(each) for key, each in value.items()}
     if isinstance(value, np.ndarray):
@@ -123,8 +123,3 @@ def shorten(text: str, longest: int = 48) -> str:
     """A label for a table: long ones are cut, control characters shown as such."""
     printable = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
     return printable if len(printable) <= longest else printable[: longest - 1] + "…"
-
-
-def percent(value: float) -> str:
-    """A fraction as percentage with two decimals."""
-    return f"{100 * value:.2f} %"

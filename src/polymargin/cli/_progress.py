@@ -10,13 +10,13 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from polymargin.cli._output import colours
+from polymargin.solvers.progress import Progress, Record
 
 
 class Watch:
-    """Records a training, pass by pass; a solver calls it as its ``progress``.
+    """Records a training, pass by pass; it listens to ``polymargin.solvers.watching``.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Watch:
         self._done: list[float] = []  # part of the way at the end of each pass
         self._first: float | None = None
 
-    def __call__(self, record: dict[str, Any]) -> None:
+    def __call__(self, record: Record) -> None:
         """Take the record of a pass."""
         gap, self.tol = float(record["gap"]), float(record["tol"])
         if math.isfinite(gap):
@@ -83,46 +83,29 @@ class Watch:
         return f"pass {int(self.trace['pass'][-1])}, gap {gap:.1e} ({kind}) → {self.tol:g}{tail}"
 
 
-class WatchedSolver:
-    """A solver whose passes a :class:`Watch` sees; it stands in for it during one fit."""
-
-    def __init__(self, solver: Any, watch: Any) -> None:
-        self.solver, self.watch = solver, watch
-
-    def solve(self, *args: Any, progress: Any = None, **kwargs: Any) -> Any:
-        """Solve, and report every pass to the watch as well."""
-
-        def both(record: dict[str, Any]) -> None:
-            self.watch(record)
-            if progress is not None:
-                progress(record)
-
-        return self.solver.solve(*args, progress=both, **kwargs)
-
-
 @contextmanager
-def progress_bar(watch: Watch, shown: bool) -> Iterator[Any]:
-    """A function to give to :class:`WatchedSolver`, which draws while the block runs."""
+def progress_bar(watch: Watch, shown: bool) -> Iterator[Progress]:
+    """A listener that draws while the block runs, beside recording."""
     if not (shown and sys.stderr.isatty()):
         yield watch
         return
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True, no_color=not colours(sys.stderr))
-    bar = Progress(
-        SpinnerColumn(),
-        TextColumn("training", style="bold"),
-        BarColumn(bar_width=32),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}", markup=False),
+    bar = rich.Progress(
+        rich.SpinnerColumn(),
+        rich.TextColumn("training", style="bold"),
+        rich.BarColumn(bar_width=32),
+        rich.TimeElapsedColumn(),
+        rich.TextColumn("{task.description}", markup=False),
         console=console,
         transient=True,
     )
     with bar:
         task = bar.add_task("first pass", total=1.0)
 
-        def see(record: dict[str, Any]) -> None:
+        def see(record: Record) -> None:
             watch(record)
             bar.update(task, completed=watch.done, description=watch.describe())
 

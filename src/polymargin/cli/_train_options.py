@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, fields
+from functools import partial
 
 import click
 
-from polymargin.cli._command import option
+from polymargin.cli._command import setting
+from polymargin.cli._data import DataOptions
 from polymargin.cli._errors import CommandError, Exit
-from polymargin.cli._training import SCALERS
-from polymargin.losses import LOSSES
+from polymargin.losses import LOSSES, get_loss
 
 KERNELS = ["linear", "rbf", "poly", "sigmoid"]
+SCALERS = ["standard", "minmax", "maxabs"]
+TOP_K_LOSSES = [name for name in LOSSES if get_loss(name, 1).is_top_k]
 
 
 class Ngrams(click.ParamType):
@@ -21,7 +24,9 @@ class Ngrams(click.ParamType):
 
     name = "LOW,HIGH"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[int, int]:
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
         """Give the two numbers."""
         parts = value.split(",")
         try:
@@ -33,144 +38,133 @@ class Ngrams(click.ParamType):
         return low, high
 
 
-class Gamma(click.ParamType):
-    """A number, or scikit-learn's rule for one."""
-
-    name = "gamma"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> str | float:
-        """Give the number or the name of the rule."""
-        return value if value in ("scale", "auto") else Positive().convert(value, param, ctx)
-
-
-class Positive(click.ParamType):
-    """A finite number above zero."""
+class Number(click.ParamType):
+    """A finite number, above zero unless said otherwise, or one of some words."""
 
     name = "NUMBER"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        """Give the number."""
+    def __init__(self, *words: str, positive: bool = True) -> None:
+        self.words, self.positive = words, positive
+
+    def convert(
+        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | float:
+        """Give the number or the word."""
+        if value in self.words:
+            return value
         try:
             number = float(value)
         except ValueError:
             number = math.nan
-        if not (math.isfinite(number) and number > 0):
-            self.fail(f"{value!r} is not a positive number", param, ctx)
+        if not math.isfinite(number) or (self.positive and number <= 0):
+            kind = "positive" if self.positive else "finite"
+            self.fail(f"{value!r} is not a {kind} number", param, ctx)
         return number
 
 
-def _data(*names: str, **kwargs: Any) -> Callable[[Any], Any]:
-    return option("Data", *names, **kwargs)
+_data, _text, _model, _training, _output = (
+    partial(setting, group) for group in ("Data", "Text", "Model", "Training", "Output")
+)
+_count = click.IntRange(1)
+_part = click.FloatRange(0, 1, min_open=True, max_open=True)
+_where = "[FIELD=]VALUE,..."
 
 
-def _text(*names: str, **kwargs: Any) -> Callable[[Any], Any]:
-    return option("Text", *names, **kwargs)
+# fmt: off
+@dataclass(frozen=True)
+class TrainOptions(DataOptions):
+    """All that ``polymargin train`` takes beside its data."""
 
+    split: str | None = _data("--split", metavar=_where, help="Train on rows with this value. [FIELD: split]")
+    test: str | None = _data("--test", metavar="FILE", help="Labelled examples to evaluate the model on.")
+    test_split: str | None = _data("--test-split", metavar=_where, help="Evaluate on rows with this value.")
+    holdout: float | None = _data("--holdout", type=_part, metavar="PART", help="Keep this part of the examples for evaluation.")
+    cv: int | None = _data("--cv", type=click.IntRange(2), metavar="FOLDS", help="Cross-validate; writes a model only with -o.")
+    scale: str | None = _data("--scale", type=click.Choice(SCALERS), help="Scale the features; kept with the model.")
+    normalize: bool = _data("--normalize", is_flag=True, help="Scale each example to length 1; kept with the model.")
+    float32: bool = _data("--float32", is_flag=True, help="Single precision: half the memory, and faster.")
+    features: str = _text("--features", type=click.Choice(["tfidf", "hash"]), default="tfidf", help="What text becomes.")
+    ngrams: tuple[int, int] = _text("--ngrams", type=Ngrams(), default="1,1", help="Sequences of so many words.")
+    analyzer: str = _text("--analyzer", type=click.Choice(["word", "char", "char_wb"]), default="word", help="Of what.")
+    min_df: int = _text("--min-df", type=_count, metavar="N", default=1, help="Leave out words in fewer texts than this.")
+    max_features: int | None = _text("--max-features", type=_count, metavar="N", help="Keep the most frequent words only.")
+    sublinear: bool = _text("--sublinear", is_flag=True, help="Count a word 1 + log(count) times.")
+    hash_bits: int = _text("--hash-bits", type=click.IntRange(1, 30), default=18, metavar="BITS", help="2^BITS hashed features.")
+    loss: str = _model("--loss", type=click.Choice(list(LOSSES)), default="crammer_singer", help="What violations cost.")
+    C: float = _model("--C", "-c", type=Number(), default=1.0, help="Weight of the loss against the regulariser.")
+    top_k: int | None = _model("--top-k", type=_count, metavar="N", help="The k of the top-k losses.")
+    kernel: str | None = _model("--kernel", type=click.Choice(KERNELS), help="Train a kernel machine.")
+    online: bool = _model("--online", is_flag=True, help="Train online (LaRank; rbf unless --kernel), without a certificate.")
+    epochs: int = _model("--epochs", type=_count, metavar="N", default=1, help="Passes of --online.")
+    gamma: str | float = _model("--gamma", type=Number("scale", "auto"), metavar="NUMBER|scale|auto", default="scale", help="Of rbf, poly, sigmoid.")
+    degree: float = _model("--degree", type=Number(), default=3, help="Of poly.")
+    coef0: float = _model("--coef0", type=Number(positive=False), metavar="NUMBER", default=0.0, help="Of poly and sigmoid.")
+    intercept: bool = _model("--intercept/--no-intercept", default=True, help="A constant feature (linear models).")
+    intercept_scaling: float = _model("--intercept-scaling", type=Number(), default=1.0, help="Its value.")
+    class_weight: str | None = _model("--class-weight", type=click.Choice(["balanced"]), help="Give every class the same total.")
+    weights: tuple[str, ...] = _model("--weight", multiple=True, metavar="LABEL=WEIGHT", help="Of a class; may be repeated.")
+    tol: float = _training("--tol", "-e", type=Number(), default=1e-3, help="Relative duality gap to reach, certified.")
+    max_iter: int | None = _training("--max-iter", type=_count, metavar="N", help="Passes at most. [1000; kernel: 10000 working sets]")
+    time_limit: float | None = _training("--time-limit", type=Number(), metavar="SECONDS", help="Stop with the best certified model.")
+    checkpoint: str | None = _training("--checkpoint", metavar="FILE", help="Save the state now and then; go on from it after a crash.")
+    n_jobs: int | None = _training("--n-jobs", type=int, metavar="N", help="Threads; -1 for all cores. [1]")
+    cache_size: float = _training("--cache-size", type=Number(), metavar="MB", default=200.0, help="For kernel values.")
+    seed: int = _training("--seed", type=click.IntRange(0, 2**32 - 1), metavar="N", default=0, help="Of the order of passes, and of splits.")
+    target: str | None = _output("-o", "--output", metavar="FILE", help="The model. [the data's name, .pmz]")
+    report: str | None = _output("--report", metavar="FILE", help="Write an HTML report.")
+# fmt: on
 
-def _model(*names: str, **kwargs: Any) -> Callable[[Any], Any]:
-    return option("Model", *names, **kwargs)
-
-
-def _training(*names: str, **kwargs: Any) -> Callable[[Any], Any]:
-    return option("Training", *names, **kwargs)
-
-
-_COUNT: dict[str, Any] = {"type": click.IntRange(1), "metavar": "N"}
-_SOME: dict[str, Any] = {"type": Positive()}
-_PART = click.FloatRange(0, 1, min_open=True, max_open=True)
-_WHERE = "[FIELD=]VALUE,..."
-
-OPTIONS = (
-    _data("--split", metavar=_WHERE, help="Train on rows with this value. [FIELD: split]"),
-    _data("--test", metavar="FILE", help="Labelled examples to evaluate the model on."),
-    _data("--test-split", metavar=_WHERE, help="Evaluate on rows with this value."),
-    _data("--holdout", type=_PART, metavar="PART", help="Keep this part of the examples for evaluation."),
-    _data("--cv", type=click.IntRange(2), metavar="FOLDS", help="Cross-validate; writes a model only with -o."),
-    _data("--scale", type=click.Choice(list(SCALERS)), help="Scale the features; kept with the model."),
-    _data("--normalize", is_flag=True, help="Scale each example to length 1; kept with the model."),
-    _data("--float32", is_flag=True, help="Single precision: half the memory, and faster."),
-    _text("--features", type=click.Choice(["tfidf", "hash"]), default="tfidf", help="What text becomes."),
-    _text("--ngrams", type=Ngrams(), default="1,1", help="Sequences of so many words."),
-    _text("--analyzer", type=click.Choice(["word", "char", "char_wb"]), default="word", help="Of what."),
-    _text("--min-df", **_COUNT, default=1, help="Leave out words in fewer texts than this."),
-    _text("--max-features", **_COUNT, help="Keep the most frequent words only."),
-    _text("--sublinear", is_flag=True, help="Count a word 1 + log(count) times."),
-    _text("--hash-bits", type=click.IntRange(1, 30), default=18, metavar="BITS", help="2^BITS hashed features."),
-    _model("--loss", type=click.Choice(list(LOSSES)), default="crammer_singer", help="What violations cost."),
-    _model("--C", "-c", "c", **_SOME, default=1.0, help="Weight of the loss against the regulariser."),
-    _model("--top-k", **_COUNT, help="The k of the top-k losses."),
-    _model("--kernel", type=click.Choice(KERNELS), help="Train a kernel machine."),
-    _model("--online", is_flag=True, help="Train online (LaRank; rbf unless --kernel), without a certificate."),
-    _model("--epochs", **_COUNT, default=1, help="Passes of --online."),
-    _model("--gamma", type=Gamma(), metavar="NUMBER|scale|auto", default="scale", help="Of rbf, poly, sigmoid."),
-    _model("--degree", **_SOME, default=3, help="Of poly."),
-    _model("--coef0", type=float, metavar="NUMBER", default=0.0, help="Of poly and sigmoid."),
-    _model("--intercept/--no-intercept", default=True, help="A constant feature (linear models)."),
-    _model("--intercept-scaling", **_SOME, default=1.0, help="Its value."),
-    _model("--class-weight", type=click.Choice(["balanced"]), help="Give every class the same total."),
-    _model("--weight", "weights", multiple=True, metavar="LABEL=WEIGHT", help="Of a class; may be repeated."),
-    _training("--tol", "-e", **_SOME, default=1e-3, help="Relative duality gap to reach, certified."),
-    _training("--max-iter", **_COUNT, help="Passes at most. [1000; kernel: 10000 working sets]"),
-    _training("--time-limit", type=Positive(), metavar="SECONDS", help="Stop with the best certified model."),
-    _training("--checkpoint", metavar="FILE", help="Save the state now and then; go on from it after a crash."),
-    _training("--n-jobs", type=int, metavar="N", help="Threads; -1 for all cores. [1]"),
-    _training("--cache-size", type=Positive(), metavar="MB", default=200.0, help="For kernel values."),
-    _training("--seed", type=click.IntRange(0), metavar="N", default=0, help="Of the order of passes, and of splits."),
-    option("Output", "-o", "--output", "target", metavar="FILE", help="The model. [the data's name, .pmz]"),
-    option("Output", "--report", metavar="FILE", help="Write an HTML report."),
-)  # fmt: skip
-
-
-def train_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add all options to a command."""
-    for decorator in reversed(OPTIONS):
-        function = decorator(function)
-    return function
-
-
-def _linear(options: dict[str, Any]) -> bool:
-    return options["kernel"] is None and not options["online"]
+    @property
+    def linear(self) -> bool:
+        """Whether a linear model is to be trained."""
+        return self.kernel is None and not self.online
 
 
 # options, when they count, and what they need then
-NEEDS: tuple[tuple[tuple[str, ...], Callable[[dict[str, Any]], bool], str], ...] = (
-    (("gamma", "degree", "coef0", "cache_size"), lambda o: not _linear(o), "--kernel or --online"),
-    (("intercept", "intercept_scaling", "checkpoint"), _linear, "a linear model"),
-    (("top_k",), lambda o: o["loss"].startswith("top_k"), "--loss top_k_alpha or top_k_beta"),
-    (("epochs",), lambda o: o["online"], "--online"),
-    (("tol", "max_iter", "time_limit"), lambda o: not o["online"], "training without --online"),
-    (("class_weight", "weights"), lambda o: not o["online"], "training without --online"),
-    (("loss",), lambda o: not o["online"], "training without --online"),
-    (("hash_bits",), lambda o: o["features"] == "hash", "--features hash"),
-    (("min_df", "max_features"), lambda o: o["features"] == "tfidf", "--features tfidf"),
+Counts = Callable[[TrainOptions], bool]
+NEEDS: tuple[tuple[tuple[str, ...], Counts, str], ...] = (
+    (("gamma", "degree", "coef0", "cache_size"), lambda o: not o.linear, "--kernel or --online"),
+    (("intercept", "intercept_scaling", "checkpoint"), lambda o: o.linear, "a linear model"),
+    (("top_k",), lambda o: o.loss in TOP_K_LOSSES, f"--loss {' or '.join(TOP_K_LOSSES)}"),
+    (("epochs",), lambda o: o.online, "--online"),
+    (
+        ("tol", "max_iter", "time_limit", "class_weight", "weights", "loss"),
+        lambda o: not o.online,
+        "training without --online",
+    ),
+    (("hash_bits",), lambda o: o.features == "hash", "--features hash"),
+    (("min_df", "max_features"), lambda o: o.features == "tfidf", "--features tfidf"),
 )
-TEXT_ONLY = ("features", "ngrams", "analyzer", "min_df", "max_features", "sublinear", "hash_bits")
+TEXT_ONLY = [each.name for each in fields(TrainOptions) if each.metadata["group"] == "Text"]
 
 
-def given_options() -> set[str]:
-    """Names of the options that were written on the command line."""
+def written_options() -> dict[str, str]:
+    """The options on the command line, by name: how they are written."""
     context = click.get_current_context()
-    written = click.core.ParameterSource.COMMANDLINE
-    return {name for name in context.params if context.get_parameter_source(name) is written}
+    source = click.core.ParameterSource.COMMANDLINE
+    return {
+        one.name: "/".join([one.opts[0], *one.secondary_opts])
+        for one in context.command.params
+        if one.name and context.get_parameter_source(one.name) is source
+    }
 
 
-def check_used(options: dict[str, Any], given: set[str]) -> None:
-    """Refuse options that would silently count for nothing."""
+def check_used(options: TrainOptions, written: dict[str, str]) -> None:
+    """Refuse options that would silently count for nothing, or that lack another."""
     for names, counts, needed in NEEDS:
         for name in names:
-            if name in given and not counts(options):
-                raise CommandError(f"{_written(name)} needs {needed}", Exit.USAGE)
+            if name in written and not counts(options):
+                raise CommandError(f"{written[name]} needs {needed}", Exit.USAGE)
+    if options.loss in TOP_K_LOSSES and options.top_k is None:
+        raise CommandError(f"--loss {options.loss} needs --top-k, for example 5", Exit.USAGE)
+    if options.n_jobs == 0:
+        raise CommandError("--n-jobs is a number of threads, or -1 for all cores", Exit.USAGE)
+    if options.weights and options.class_weight:
+        raise CommandError("--class-weight and --weight exclude each other", Exit.USAGE)
 
 
-def check_text_options(given: set[str], source: str) -> None:
+def check_text_options(written: dict[str, str], source: str) -> None:
     """Refuse options for text where there is none."""
     for name in TEXT_ONLY:
-        if name in given:
-            raise CommandError(
-                f"{_written(name)} is for text, but {source} holds numbers", Exit.USAGE
-            )
-
-
-def _written(name: str) -> str:
-    special = {"weights": "--weight", "intercept": "--intercept/--no-intercept"}
-    return special.get(name, f"--{name.replace('_', '-')}")
+        if name in written:
+            raise CommandError(f"{written[name]} is for text, but {source} holds numbers", Exit.USAGE)

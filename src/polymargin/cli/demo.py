@@ -6,9 +6,9 @@ from dataclasses import asdict
 
 import click
 
-from polymargin.cli._command import Command, make_output, option, output_options
+from polymargin.cli._command import command, option, output_options
 from polymargin.cli._errors import Exit
-from polymargin.cli._output import bold
+from polymargin.cli._output import Output, bold
 
 EXAMPLE = """
 polymargin demo
@@ -16,15 +16,14 @@ polymargin demo --tol 1e-6
 """
 
 
-@click.command(cls=Command, example=EXAMPLE, no_args_is_help=False)
+@command(EXAMPLE, no_args_is_help=False)
 @option("Demo", "--tol", type=click.FloatRange(0), default=1e-3, help="Relative gap to reach.")
 @output_options
-def demo(tol: float, quiet: bool, as_json: bool) -> int:
+def demo(tol: float, output: Output) -> int:
     """Train every loss on handwritten digits, beside scikit-learn's LinearSVC."""
-    from polymargin import demo as first_look
+    from polymargin import demo as first_look  # scikit-learn's data sets take time to import
 
-    output = make_output(quiet, as_json)
-    output.note("Handwritten digits: 10 classes, 64 pixels, three quarters for training, C = 1.")
+    output.note(first_look.INTRODUCTION)
     rows = first_look.run(tol)
     header, *lines = first_look.format_table(rows).splitlines()
     output.result({"models": [asdict(row) for row in rows]}, [bold(header), *lines])

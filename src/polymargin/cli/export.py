@@ -2,46 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import click
 
-from polymargin.cli._command import Command, make_output, option, output_options
-from polymargin.cli._errors import CommandError, Exit, check_output
+from polymargin.cli._command import command, option, output_options
+from polymargin.cli._errors import CommandError, Exit, check_output, writing
 from polymargin.cli._model import Model
+from polymargin.cli._output import Output
+from polymargin.export import to_liblinear, to_onnx
 
 EXAMPLE = """
 polymargin export model.pmz --to liblinear -o news20.model
 polymargin export model.pmz --to onnx -o model.onnx
 """
-SUFFIXES = {"liblinear": ".model", "onnx": ".onnx"}
+KINDS: dict[str, tuple[str, Callable[..., object]]] = {
+    "liblinear": (".model", to_liblinear),
+    "onnx": (".onnx", to_onnx),
+}
+SUFFIX = "[MODEL with the format's suffix]"
 
 
-@click.command(cls=Command, example=EXAMPLE)
+@command(EXAMPLE)
 @click.argument("model")
-@option(
-    "Export", "--to", "kind", type=click.Choice(list(SUFFIXES)), required=True, help="The format."
-)
-@option(
-    "Output", "-o", "--output", "target", metavar="FILE", help="[MODEL with the format's suffix]"
-)
+@option("Export", "--to", "kind", type=click.Choice(list(KINDS)), required=True, help="The format.")
+@option("Output", "-o", "--output", "target", metavar="FILE", help=SUFFIX)
 @output_options
-def export(model: str, kind: str, target: str | None, **options: Any) -> int:
+def export(model: str, kind: str, target: str | None, output: Output) -> int:
     """Write MODEL in the format of another program.
 
     liblinear: for LIBLINEAR's predict (linear models; labels that are no integers go to a file
     beside). onnx: for onnxruntime and others (needs the extra polymargin[onnx]).
     """
-    output = make_output(options["quiet"], options["as_json"])
-    target = target or model.removesuffix(".pmz") + SUFFIXES[kind]
+    suffix, write = KINDS[kind]
+    target = target or model.removesuffix(".pmz") + suffix
     check_output(target, (model,))
     estimator = Model.load(model).estimator
-    from polymargin.export import to_liblinear, to_onnx
-
     try:
-        (to_liblinear if kind == "liblinear" else to_onnx)(estimator, target)
-    except OSError as error:
-        raise CommandError(f"{target}: {error.strerror or error}", Exit.OUTPUT) from error
+        with writing(target):
+            write(estimator, target)
     except (ValueError, TypeError) as error:
         raise CommandError(f"{model}: {error}") from error
     output.result({"model": model, "format": kind, "target": target}, [])

@@ -6,20 +6,19 @@ import contextlib
 import io
 import sys
 from collections.abc import Iterator
-from typing import Any, TextIO
+from typing import TextIO
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin.cli._command import Command, make_output, option, output_options
-from polymargin.cli._data import DataOptions, data_options, like_labels
-from polymargin.cli._errors import CommandError, Exit, check_output
-from polymargin.cli._evaluation import warn_of_unseen
+from polymargin.cli._command import command, option, output_options, takes
+from polymargin.cli._data import DataOptions, like_labels
+from polymargin.cli._errors import CommandError, Exit, check_output, writing
+from polymargin.cli._evaluation import accuracy, warn_of_unseen
 from polymargin.cli._model import Model
-from polymargin.cli._output import Output, percent, to_json
-from polymargin.evaluation import Evaluation, encode_labels
-from polymargin.io import Dataset
+from polymargin.cli._output import Output, to_json
+from polymargin.evaluation import compare, score_blocks
 from polymargin.storage import replacing
 
 EXAMPLE = """
@@ -27,108 +26,97 @@ polymargin predict model.pmz new.jsonl -o labels.txt
 polymargin predict model.pmz test.svm --top-k 5
 zcat new.jsonl.gz | polymargin predict model.pmz - --scores
 """
+TOP_K_HELP = "The K best labels, separated by tabs."
+SCORES_HELP = "A column with the score of every class, under a header."
 
 
-@click.command(cls=Command, example=EXAMPLE)
+@command(EXAMPLE)
 @click.argument("model")
 @click.argument("data")
-@data_options
+@takes(DataOptions, "how")
 @option("Data", "--split", metavar="[FIELD=]VALUE,...", help="Predict rows with this value only.")
-@option(
-    "Predictions",
-    "--top-k",
-    type=click.IntRange(1),
-    metavar="K",
-    help="The K best labels, separated by tabs.",
-)
-@option(
-    "Predictions",
-    "--scores",
-    is_flag=True,
-    help="A column with the score of every class, under a header.",
-)
+@option("Predictions", "--top-k", type=click.IntRange(1), metavar="K", help=TOP_K_HELP)
+@option("Predictions", "--scores", is_flag=True, help=SCORES_HELP)
 @option("Output", "-o", "--output", "target", metavar="FILE", help="[standard output]")
 @output_options
 def predict(
-    model: str, data: str, top_k: int | None, scores: bool, target: str | None, **options: Any
+    model: str,
+    data: str,
+    how: DataOptions,
+    split: str | None,
+    top_k: int | None,
+    scores: bool,
+    target: str | None,
+    output: Output,
 ) -> int:
     """Predict the examples of DATA with MODEL: a label per line.
 
     With labels in DATA, the accuracy goes to standard error. With --json, a line is an object with
     the label, and with --top-k or --scores these too.
     """
-    output = make_output(options["quiet"], options["as_json"])
     check_output(target, (model, data))
     used = Model.load(model)
-    if top_k is not None and top_k > len(used.classes):
-        raise CommandError(
-            f"--top-k {top_k}: the model has {len(used.classes)} classes", Exit.USAGE
-        )
-    how = DataOptions(options["format"], options["label"], options["text"], options["index_base"])
-    examples = used.read(data, how, options["split"], output)
+    classes = used.classes
+    if top_k is not None and top_k > len(classes):
+        raise CommandError(f"--top-k {top_k}: the model has {len(classes)} classes", Exit.USAGE)
+    examples = used.read(data, how, split, output)
     X = used.features(examples, output)
     predicted = []
-    with _writing(target) as file:
+    write = _write_json if output.as_json else _write_line
+    with _opened(target) as file:
         if scores and not output.as_json:
-            file.write("\t".join(["label", *map(_one_line, used.classes.tolist())]) + "\n")
-        for block in used.scores(X):
+            file.write("\t".join(["label", *map(_one_line, classes.tolist())]) + "\n")
+        for _, block in score_blocks(used.classifier, X, examples.n_examples):
             predicted.append(np.argmax(block, axis=1))
-            _write(file, block, used.classes, top_k, scores, output.as_json)
-    _say_accuracy(np.concatenate(predicted), used, examples, output)
+            write(file, block, classes.tolist(), top_k, scores)
+    if examples.y is not None:
+        y = like_labels(examples.y, classes)
+        found = compare(y, classes[np.concatenate(predicted)], classes)
+        warn_of_unseen(found, examples.source, output)
+        output.note(f"accuracy {accuracy(found)}")
     return Exit.OK
 
 
-def _write(
-    file: TextIO,
-    scores: NDArray,
-    classes: NDArray,
-    top_k: int | None,
-    all_scores: bool,
-    as_json: bool,
+def _best(scores: NDArray, n: int | None) -> list[list[int]]:
+    best: list[list[int]] = np.argsort(-scores, axis=1, kind="stable")[:, : n or 1].tolist()
+    return best
+
+
+def _write_json(
+    file: TextIO, scores: NDArray, labels: list[object], top_k: int | None, all_scores: bool
 ) -> None:
-    labels = classes.tolist()
-    order = np.argsort(-scores, axis=1, kind="stable")[:, : top_k or 1]
-    for row, best in zip(scores, order.tolist(), strict=True):
-        if as_json:
-            record: dict[str, Any] = {"label": labels[best[0]]}
-            if top_k:
-                record["top_k"] = [{"label": labels[i], "score": row[i]} for i in best]
-            if all_scores:
-                record["scores"] = dict(zip(map(str, labels), row.tolist(), strict=True))
-            file.write(to_json(record) + "\n")
-            continue
+    for row, best in zip(scores, _best(scores, top_k), strict=True):
+        record: dict[str, object] = {"label": labels[best[0]]}
+        if top_k:
+            record["top_k"] = [{"label": labels[i], "score": row[i]} for i in best]
+        if all_scores:
+            record["scores"] = dict(zip(map(str, labels), row.tolist(), strict=True))
+        file.write(to_json(record) + "\n")
+
+
+def _write_line(
+    file: TextIO, scores: NDArray, labels: list[object], top_k: int | None, all_scores: bool
+) -> None:
+    for row, best in zip(scores, _best(scores, top_k), strict=True):
         cells = [_one_line(labels[i]) for i in best]
         if all_scores:
             cells += [f"{score:.9g}" for score in row]
         file.write("\t".join(cells) + "\n")
 
 
-def _one_line(label: Any) -> str:
+def _one_line(label: object) -> str:
     """A label on a line of its own: line breaks and tabs inside of it become spaces."""
     text = str(label)
     return text if text.isprintable() else " ".join(text.split())
 
 
 @contextlib.contextmanager
-def _writing(target: str | None) -> Iterator[TextIO]:
+def _opened(target: str | None) -> Iterator[TextIO]:
     """Standard output, or a file that appears under its name when it is complete."""
-    if target in (None, "-"):
+    if target is None or target == "-":
         yield sys.stdout
         return
-    assert target is not None
-    with replacing(target) as raw:
+    with writing(target), replacing(target) as raw:
         file = io.TextIOWrapper(raw, encoding="utf-8", newline="\n")
         yield file
         file.detach()
-
-
-def _say_accuracy(predicted: NDArray, model: Model, data: Dataset, output: Output) -> None:
-    if data.y is None:
-        return
-    labels, true = encode_labels(like_labels(data.y, model.classes), model.classes)
-    n_classes = len(model.classes)
-    rank = np.where(true >= n_classes, -1, np.where(true == predicted, 0, n_classes))
-    found = Evaluation(labels, n_classes, true, predicted, rank, np.full(len(true), np.nan))
-    warn_of_unseen(found, data.source, output)
-    correct = int(np.count_nonzero(true == predicted))
-    output.note(f"accuracy {percent(found.accuracy)} ({correct:,} of {len(true):,})")

@@ -24,7 +24,7 @@ MOST_CELLS = 60_000  # of the confusion matrix; beyond, the smallest counts are 
 LARGEST_K = 50  # of the top-k curve
 CLUSTERED = 1500  # labels up to which the matrix is ordered by similarity
 MOST_FEATURES = 40_000  # entries of the table of features
-HIDDEN = {"verbose", "warm_start", "store_dual"}  # parameters that do not describe a model
+HIDDEN = {"verbose", "warm_start", "store_dual", "checkpoint"}  # these do not describe a model
 
 
 class Curves(TypedDict):

@@ -232,6 +232,16 @@ def test_a_card_without_the_weights(tmp_path, fitted):
         assert inspect_model(path).classes.tolist() == last.classes_.tolist(), name
 
 
+def test_notes_come_back_and_are_no_part_of_the_model(tmp_path, fitted):
+    path, model = tmp_path / "model.pmz", fitted["solver"]
+    polymargin.save(model, path)
+    assert inspect_model(path).notes == {}
+    notes = {"from": "a test", "fold": 3, "share": 0.5, "final": True, "nothing": None}
+    polymargin.save(model, path, notes=notes)
+    assert inspect_model(path).notes == notes
+    assert_same_attributes(polymargin.load(path), model)
+
+
 def test_the_arrays_are_plain_npy_files(tmp_path, fitted):
     model = fitted["linear"]
     polymargin.save(model, tmp_path / "model.pmz")

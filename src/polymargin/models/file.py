@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,11 +23,12 @@ from polymargin.storage import (
 )
 
 FORMAT = Format("polymargin-model", 1, must_be_sealed=False)  # the first files had no seals
+Note = str | int | float | bool | None
 _CERTIFICATE = ("objective_", "dual_objective_", "dual_gap_", "n_iter_")
 _LIBRARIES = ("polymargin", "scikit-learn", "numpy")
 
 
-def save(model: object, path: StrPath) -> None:
+def save(model: object, path: StrPath, *, notes: Mapping[str, Note] | None = None) -> None:
     """Write a fitted model to a file.
 
     The file (by custom ``.pmz``) holds arrays and JSON, no pickle: opening it cannot run code. It
@@ -43,6 +44,8 @@ def save(model: object, path: StrPath) -> None:
         MaxAbsScaler, MinMaxScaler and Normalizer.
     path : path
         The file, which is replaced if it exists.
+    notes : mapping of str to str, int, float, bool or None, optional
+        What else to keep in the file; :func:`inspect_model` gives it back.
 
     Raises
     ------
@@ -60,7 +63,8 @@ def save(model: object, path: StrPath) -> None:
             "model."
         ) from error
     versions = {library: importlib.metadata.version(library) for library in _LIBRARIES}
-    write_archive(path, FORMAT, {"written_with": versions, "model": tree}, encoder.arrays)
+    manifest = {"written_with": versions, "notes": dict(notes or {}), "model": tree}
+    write_archive(path, FORMAT, manifest, encoder.arrays)
 
 
 def load(path: StrPath) -> Any:
@@ -115,6 +119,8 @@ class ModelCard:
         Version of the file's format.
     written_with : dict
         Versions of the libraries.
+    notes : dict
+        What whoever saved the model noted.
     """
 
     kind: str
@@ -127,6 +133,7 @@ class ModelCard:
     file_bytes: int
     format_version: int
     written_with: dict[str, str]
+    notes: dict[str, Note]
 
 
 def inspect_model(path: StrPath) -> ModelCard:
@@ -162,6 +169,7 @@ def inspect_model(path: StrPath) -> ModelCard:
             file_bytes=archive.size,
             format_version=int(archive.manifest["version"]),
             written_with=dict(archive.manifest.get("written_with", {})),
+            notes=dict(archive.manifest.get("notes", {})),
         )
 
 

@@ -190,6 +190,12 @@ def test_the_numbering_of_features_travels_with_the_model(run, numbers, tmp_path
         polymargin.load("one.pmz").coef_, polymargin.load("zero.pmz").coef_
     )
     assert run("predict", "one.pmz", zero).code == Exit.DATA
+    # the model itself knows nothing of files, but version 0.1.0 put it there
+    model = polymargin.load("zero.pmz")
+    assert not hasattr(model, "svmlight_base_")
+    model.svmlight_base_ = 0
+    polymargin.save(model, "old.pmz")
+    assert run("predict", "old.pmz", other).lines == [str(label) for label in expected]
 
 
 def test_not_converged_is_an_exit_code_of_its_own_and_a_usable_model(run, svm, numbers):

@@ -107,16 +107,14 @@ def _selection(split: str, kind: str, path: str) -> dict[str, object]:
     )
 
 
-def number_features(parts: list[Dataset], base: int | str) -> tuple[list[Dataset], int]:
+def number_features(parts: list[Dataset], base: str) -> tuple[list[Dataset], int]:
     """Let the first feature be column 0 in svmlight data read with the indices as they are.
 
     The parts are of one numbering. `base` is the number of the first feature, or "auto": 0 if that
     occurs in any part. Returns the parts, renumbered, and the base.
     """
     begins_at_zero = [part for part in parts if (part.X.indices == 0).any()]
-    if base == "auto":
-        base = 0 if begins_at_zero else 1
-    if int(base) == 0:
+    if base == "0" or (base == "auto" and begins_at_zero):
         return parts, 0
     if begins_at_zero:
         raise CommandError(

@@ -11,26 +11,31 @@ from polymargin.cli._data import DataOptions, fit_width, number_features, read_e
 from polymargin.cli._errors import CommandError, reading
 from polymargin.cli._output import Output
 from polymargin.fitted import Classifier, Examples, Features, split_pipeline
-from polymargin.io import Dataset, load
+from polymargin.io import Dataset, inspect_model, load
 
-BASE_ATTRIBUTE = "svmlight_base_"  # of a classifier: the number of the first feature in its file
+BASE = "svmlight_base"  # a note in a model file: the number of the first feature in its data
 
 
 class Model:
     """A fitted estimator or pipeline that predicts from data files.
 
-    Attributes
+    Parameters
     ----------
     estimator : estimator
         What `polymargin.load` gives.
+    base : int, default=None
+        The number of the first feature in the svmlight file that it was trained on.
+
+    Attributes
+    ----------
     classifier : estimator
-        Its last step.
+        The last step of the estimator.
     reads_text : bool
         Whether its first step takes text.
     """
 
-    def __init__(self, estimator: Classifier) -> None:
-        self.estimator = estimator
+    def __init__(self, estimator: Classifier, base: object = None) -> None:
+        self.estimator, self._base = estimator, base
         self.before, self.classifier = split_pipeline(estimator)
         self._first = self.classifier if self.before is None else self.before.steps[0][1]
         self.reads_text = hasattr(self._first, "vocabulary_") or isinstance(
@@ -41,7 +46,9 @@ class Model:
     def load(cls, path: str) -> Model:
         """Read a model file."""
         with reading(path):
-            return cls(load(path))
+            estimator, notes = load(path), inspect_model(path).notes
+        old = getattr(split_pipeline(estimator)[1], f"{BASE}_", None)  # where 0.1.0 kept it
+        return cls(estimator, notes.get(BASE, old))
 
     @property
     def classes(self) -> NDArray:
@@ -55,8 +62,8 @@ class Model:
         data, kind = read_examples(path, options, split=split, features=columns, output=output)
         if kind == "svmlight":
             base = options.index_base
-            if base == "auto":
-                base = getattr(self.classifier, BASE_ATTRIBUTE, base)
+            if base == "auto" and self._base in (0, 1):
+                base = "0" if self._base == 0 else "1"
             data = number_features([data], base)[0][0]
         return data
 

@@ -20,7 +20,7 @@ from polymargin.cli._data import (
 )
 from polymargin.cli._errors import CommandError, Exit, check_output, writing
 from polymargin.cli._evaluation import as_dict, describe, evaluate_on, report_on, source_of
-from polymargin.cli._model import BASE_ATTRIBUTE, Model
+from polymargin.cli._model import BASE, Model
 from polymargin.cli._output import Output, facts
 from polymargin.cli._train_options import (
     TrainOptions,
@@ -182,10 +182,7 @@ def _fit(
             return None
     if options.checkpoint:
         classifier.set_params(checkpoint=options.checkpoint)
-    done = fit(classifier, steps, data, y, output)
-    if task.base is not None:
-        setattr(classifier, BASE_ATTRIBUTE, task.base)
-    return done
+    return fit(classifier, steps, data, y, output)
 
 
 def _class_weights(items: tuple[str, ...], classes: NDArray) -> dict[object, float]:
@@ -213,7 +210,7 @@ def _finish(
 ) -> Exit:
     """Write the model first; then evaluate it and report."""
     with writing(target):
-        save(done.model, target)
+        save(done.model, target, notes={} if task.base is None else {BASE: task.base})
     for warning in done.others:
         output.warn(warning)
     if done.interrupted:

@@ -35,30 +35,14 @@ fraction, which is proven, not estimated. LinearSVC stops by a rule of its own a
 
 @dataclass(frozen=True)
 class Row:
-    """One trained model: a line of the table.
-
-    Attributes
-    ----------
-    model : str
-        What was trained.
-    accuracy : float
-        Fraction of the test examples whose class has the highest score.
-    top_k_accuracy : float
-        Fraction of the test examples whose class is among the three highest scores.
-    gap : float or None
-        Certified relative duality gap; None where the model has no certificate.
-    passes : int
-        Passes over the training examples, as the model counts them.
-    seconds : float
-        Wall-clock time of ``fit``.
-    """
+    """One trained model: a line of the table."""
 
     model: str
-    accuracy: float
-    top_k_accuracy: float
-    gap: float | None
-    passes: int
-    seconds: float
+    accuracy: float  # fraction of the test examples whose class has the highest score
+    top_k_accuracy: float  # fraction of those whose class is among the three highest scores
+    gap: float | None  # certified and relative; None where the model has no certificate
+    passes: int  # over the training examples, as the model counts them
+    seconds: float  # of `fit`, by the clock on the wall
 
 
 def models(tol: float) -> Iterator[tuple[str, LinearMulticlassSVC | LinearSVC]]:
@@ -73,18 +57,7 @@ def models(tol: float) -> Iterator[tuple[str, LinearMulticlassSVC | LinearSVC]]:
 
 
 def run(tol: float = 1e-3) -> list[Row]:
-    """Train every model on the same three quarters of the digits.
-
-    Parameters
-    ----------
-    tol : float, default=1e-3
-        Relative duality gap at which polymargin's models stop.
-
-    Returns
-    -------
-    rows : list of Row
-        One per model, in the order of the table.
-    """
+    """Train every model on the same three quarters of the digits, ours to this relative gap."""
     X, y = load_digits(return_X_y=True)
     split = train_test_split(X / 16.0, y, stratify=y, random_state=SEED)
     return [_train(name, model, *split) for name, model in models(tol)]

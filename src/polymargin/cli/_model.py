@@ -19,19 +19,7 @@ BASE = "svmlight_base"  # a note in a model file: the number of the first featur
 class Model:
     """A fitted estimator or pipeline that predicts from data files.
 
-    Parameters
-    ----------
-    estimator : estimator
-        What `polymargin.load` gives.
-    base : int, default=None
-        The number of the first feature in the svmlight file that it was trained on.
-
-    Attributes
-    ----------
-    classifier : estimator
-        The last step of the estimator.
-    reads_text : bool
-        Whether its first step takes text.
+    `base` is the number of the first feature in the svmlight file that it was trained on, if any.
     """
 
     def __init__(self, estimator: Classifier, base: object = None) -> None:

@@ -27,18 +27,10 @@ def colours(stream: TextIO) -> bool:
 
 @dataclass(frozen=True)
 class Output:
-    """Where and how a command prints.
+    """Where and how a command prints."""
 
-    Parameters
-    ----------
-    quiet : bool
-        Print results and warnings, no notes and no progress.
-    as_json : bool
-        Print the result as JSON; notes are left out too.
-    """
-
-    quiet: bool = False
-    as_json: bool = False
+    quiet: bool = False  # results and warnings, no notes and no progress
+    as_json: bool = False  # the result as JSON; notes are left out too
 
     @property
     def chatty(self) -> bool:

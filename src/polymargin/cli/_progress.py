@@ -16,21 +16,12 @@ from polymargin.solvers.progress import Progress, Record
 
 
 class Watch:
-    """Records a training, pass by pass; it listens to ``polymargin.solvers.watching``.
-
-    Attributes
-    ----------
-    trace : dict of list
-        "pass", "time" and "gap" (estimated or certified) of every pass.
-    gap : float
-        The smallest gap so far.
-    certified : float
-        The smallest certified gap so far; NaN before the first certificate.
-    """
+    """Records a training, pass by pass; it listens to ``polymargin.solvers.watching``."""
 
     def __init__(self) -> None:
+        # of every pass, the gap estimated or certified
         self.trace: dict[str, list[float]] = {"pass": [], "time": [], "gap": []}
-        self.gap = self.certified = float("nan")
+        self.gap = self.certified = float("nan")  # the smallest so far
         self.tol = 0.0
         self._done: list[float] = []  # part of the way at the end of each pass
         self._first: float | None = None

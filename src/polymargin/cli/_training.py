@@ -32,28 +32,14 @@ Steps = list[tuple[str, BaseEstimator]]
 
 @dataclass
 class Fit:
-    """A trained model and how its training went.
+    """A trained model and how its training went."""
 
-    Attributes
-    ----------
-    model : estimator
-        The classifier, or a pipeline that ends in it.
-    seconds : float
-        Wall-clock time of the training, without reading and preparing the data.
-    watch : Watch
-        Every pass.
-    interrupted : bool
-        Whether Ctrl-C ended it; the model is then the best certified one so far.
-    warning : str or None
-        Why it did not converge.
-    """
-
-    model: Classifier
+    model: Classifier  # the classifier, or a pipeline that ends in it
     classifier: Trained
-    watch: Watch
-    seconds: float = 0.0
-    interrupted: bool = False
-    warning: str | None = None
+    watch: Watch  # every pass
+    seconds: float = 0.0  # without reading and preparing the data
+    interrupted: bool = False  # by Ctrl-C; the model is then the best certified one so far
+    warning: str | None = None  # why it did not converge
     others: list[str] = field(default_factory=list)
 
     @property

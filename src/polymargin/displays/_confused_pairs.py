@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ConfusedPairsDisplay(Display):
     """The pairs of classes that are confused most, as bars.
 
@@ -48,16 +50,9 @@ class ConfusedPairsDisplay(Display):
     [('cat', 'dog', 1)]
     """
 
-    def __init__(
-        self,
-        *,
-        pairs: list[ConfusedPair],
-        n_errors: int | None = None,
-        n_examples: int | None = None,
-    ) -> None:
-        self.pairs = pairs
-        self.n_errors = n_errors
-        self.n_examples = n_examples
+    pairs: list[ConfusedPair]
+    n_errors: int | None = None
+    n_examples: int | None = None
 
     @classmethod
     def from_estimator(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -14,11 +15,11 @@ from polymargin.fitted import Classifier, split_pipeline
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
 
 X_AXES = {"time": "seconds", "pass": "passes"}
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ConvergenceDisplay(Display):
     """Objective and duality gap in the course of a training.
 
@@ -53,16 +54,9 @@ class ConvergenceDisplay(Display):
     >>> _ = display.ax_.set_title("iris")
     """
 
-    def __init__(
-        self,
-        *,
-        history: Mapping[str, NDArray],
-        tol: float | None = None,
-        estimator_name: str | None = None,
-    ) -> None:
-        self.history = history
-        self.tol = tol
-        self.estimator_name = estimator_name
+    history: Mapping[str, NDArray]
+    tol: float | None = None
+    estimator_name: str | None = None
 
     @classmethod
     def from_estimator(
@@ -127,33 +121,22 @@ class ConvergenceDisplay(Display):
             raise ValueError("There is no certificate to plot: the model was fitted without any.")
         ax = self._take_axes(ax)
         name = self.estimator_name if name is None else name
-        drawn = self._plot_gap if kind == "gap" else self._plot_objective
-        self.lines_ = drawn(ax, self.history[x], name, kwargs)
+        across, style = self.history[x], {"marker": "o", "label": name, **kwargs}
+        if kind == "gap":
+            gap = np.asarray(self.history["gap"], float)
+            # a closed gap has no place on a log scale
+            self.lines_ = ax.plot(across, np.where(gap > 0, gap, np.nan), **style)
+            if self.tol:
+                grey: dict[str, Any] = {"color": "0.5", "linestyle": "--", "linewidth": 1}
+                self.lines_.append(ax.axhline(self.tol, label=f"tol = {self.tol:g}", **grey))
+            ax.set(yscale="log", ylabel="relative duality gap (certified)")
+        else:
+            prefix = f"{name}: " if name else ""
+            self.lines_ = []
+            for key, what in (("primal", "objective"), ("dual", "lower bound")):
+                labelled = {**style, "label": kwargs.get("label", f"{prefix}{what}")}
+                self.lines_ += ax.plot(across, self.history[key], **labelled)
+            ax.set(ylabel="objective")
         ax.set(xlabel=X_AXES[x])
         ax.legend()
         return self
-
-    def _plot_gap(
-        self, ax: Axes, x: NDArray, name: str | None, line: dict[str, Any]
-    ) -> list[Line2D]:
-        gap = np.asarray(self.history["gap"], float)
-        positive = np.where(gap > 0, gap, np.nan)  # a closed gap has no place on a log scale
-        lines = ax.plot(x, positive, **{"marker": "o", "label": name, **line})
-        if self.tol:
-            label = f"tol = {self.tol:g}"
-            lines.append(
-                ax.axhline(self.tol, label=label, color="0.5", linestyle="--", linewidth=1)
-            )
-        ax.set(yscale="log", ylabel="relative duality gap (certified)")
-        return lines
-
-    def _plot_objective(
-        self, ax: Axes, x: NDArray, name: str | None, line: dict[str, Any]
-    ) -> list[Line2D]:
-        prefix = f"{name}: " if name else ""
-        lines = []
-        for key, what in (("primal", "objective"), ("dual", "lower bound")):
-            options = {"marker": "o", "label": f"{prefix}{what}", **line}
-            lines += ax.plot(x, self.history[key], **options)
-        ax.set(ylabel="objective")
-        return lines

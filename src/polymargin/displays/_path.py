@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -26,6 +27,7 @@ LABELS = {
 }
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RegularizationPathDisplay(Display):
     """What changes along a path: a quantity against C.
 
@@ -62,20 +64,11 @@ class RegularizationPathDisplay(Display):
     >>> display = RegularizationPathDisplay.from_path(path, quantity="n_support")
     """
 
-    def __init__(
-        self,
-        *,
-        Cs: NDArray,
-        values: NDArray,
-        quantity: str = "score",
-        deviations: NDArray | None = None,
-        best: float | None = None,
-    ) -> None:
-        self.Cs = Cs
-        self.values = values
-        self.quantity = quantity
-        self.deviations = deviations
-        self.best = best
+    Cs: NDArray
+    values: NDArray
+    quantity: str = "score"
+    deviations: NDArray | None = None
+    best: float | None = None
 
     def plot(
         self, *, ax: Axes | None = None, name: str | None = None, **line: Any

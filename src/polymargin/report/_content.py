@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,14 +24,6 @@ LARGEST_K = 50  # of the top-k curve
 CLUSTERED = 1500  # labels up to which the matrix is ordered by similarity
 MOST_FEATURES = 40_000  # entries of the table of features
 HIDDEN = {"verbose", "warm_start", "store_dual", "checkpoint"}  # these do not describe a model
-
-
-class Curves(TypedDict):
-    """The course of a training."""
-
-    tol: float | None
-    certificates: Curve | None
-    estimates: Curve | None
 
 
 def number(value: float, digits: int = 6) -> str:
@@ -112,7 +103,9 @@ def data_rows(
     return rows
 
 
-def training_curves(classifier: Classifier, trace: Mapping[str, Sequence[float]] | None) -> Curves:
+def training_curves(
+    classifier: Classifier, trace: Mapping[str, Sequence[float]] | None
+) -> dict[str, float | Curve | None]:
     """Certificates, and the estimates between them where they were recorded."""
     tol = getattr(classifier, "tol", None)
     return {

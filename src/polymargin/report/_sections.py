@@ -78,7 +78,7 @@ def _facts(rows: content.Rows) -> str:
     return f'<table class="facts"><tbody>{body}</tbody></table>'
 
 
-def certificate(classifier: Classifier, training: content.Curves) -> str:
+def certificate(classifier: Classifier, training: Mapping[str, object]) -> str:
     """What is proven, and how the training got there."""
     gap = _gap(classifier)
     claim = "This model was trained without a certificate."

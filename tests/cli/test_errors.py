@@ -147,6 +147,14 @@ def test_bad_models_are_refused(run, svm, tmp_path):
             assert name in ran.err
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
+def test_a_pipe_or_a_device_is_not_replaced(run, svm, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    ran = run("train", svm, "-o", "pipe")
+    assert (ran.code, "is no regular file" in ran.err) == (Exit.OUTPUT, True)
+    assert (tmp_path / "pipe").is_fifo()
+
+
 def test_missing_permissions_are_said(run, svm, tmp_path):
     svm.chmod(0)
     if os.access(svm, os.R_OK):

@@ -72,6 +72,8 @@ def check_output(path: str | None, inputs: tuple[str | None, ...] = ()) -> None:
         raise CommandError(f"{path}: the directory {folder} does not exist", Exit.OUTPUT)
     if target.is_dir():
         raise CommandError(f"{path} is a directory; give the name of a file", Exit.OUTPUT)
+    if target.exists() and not target.is_file():
+        raise CommandError(f"{path} is no regular file, which could be replaced", Exit.OUTPUT)
     if not os.access(folder, os.W_OK | os.X_OK):
         raise CommandError(f"{path}: no permission to write into {folder}", Exit.OUTPUT)
     for source in inputs:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polymargin.estimators import LinearMulticlassSVC, LinearMulticlassSVCCV
 from polymargin.fitted import per_class
-from polymargin.io._errors import ModelFileError
+from polymargin.io import ModelFileError
 
 if TYPE_CHECKING:
     from onnx import ModelProto

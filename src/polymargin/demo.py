@@ -21,7 +21,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.svm import LinearSVC
 
 from polymargin.estimators import LinearMulticlassSVC
-from polymargin.losses import LOSSES, get_loss
+from polymargin.losses import LOSSES, loss_class
 
 TOP_K = 3
 SEED = 0
@@ -48,7 +48,7 @@ class Row:
 def models(tol: float) -> Iterator[tuple[str, LinearMulticlassSVC | LinearSVC]]:
     """The name and the unfitted model of every line of the table."""
     for name in LOSSES:
-        top_k = TOP_K if get_loss(name, TOP_K).is_top_k else None
+        top_k = TOP_K if "top_k" in loss_class(name).parameters else None
         model = LinearMulticlassSVC(loss=name, top_k=top_k, tol=tol, random_state=SEED)
         yield (f"{name}, k={top_k}" if top_k else name), model
     peer = partial(LinearSVC, max_iter=100_000, random_state=SEED)

@@ -12,11 +12,11 @@ import click
 from polymargin.cli._command import setting
 from polymargin.cli._data import DataOptions
 from polymargin.cli._errors import CommandError, Exit
-from polymargin.losses import LOSSES, get_loss
+from polymargin.losses import LOSSES, loss_class
 
 KERNELS = ["linear", "rbf", "poly", "sigmoid"]
 SCALERS = ["standard", "minmax", "maxabs"]
-TOP_K_LOSSES = [name for name in LOSSES if get_loss(name, 1).is_top_k]
+TOP_K_LOSSES = [name for name in LOSSES if "top_k" in loss_class(name).parameters]
 
 
 class Ngrams(click.ParamType):

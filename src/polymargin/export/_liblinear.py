@@ -23,10 +23,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from polymargin.estimators import LinearMulticlassSVC, LinearMulticlassSVCCV
-from polymargin.storage import replacing
-from polymargin.models import ModelFileError
 from polymargin.losses import get_loss
+from polymargin.models import ModelFileError
 from polymargin.solvers.history import History
+from polymargin.storage import replacing
 
 CLASSIFIERS = (
     "L2R_LR",
@@ -81,7 +81,7 @@ def to_liblinear(model: LinearMulticlassSVC | LinearMulticlassSVCCV, path: PathN
     has_bias = bool(np.any(model.intercept_))
     if has_bias:
         weights = np.vstack([weights, np.asarray(model.intercept_, dtype=np.float64)])
-    coupled = get_loss(model.loss, model.top_k).is_coupled and len(labels) > 2
+    coupled = get_loss(model.loss, model.top_k).coupled and len(labels) > 2
     header = {
         "solver_type": "MCSVM_CS" if coupled else "L2R_L1LOSS_SVC_DUAL",
         "nr_class": len(labels),

@@ -15,8 +15,8 @@ from numpy.typing import DTypeLike
 from sklearn.pipeline import Pipeline
 
 from polymargin.export._onnx_graph import Linear, convert_linear
-from polymargin.storage import replacing
 from polymargin.models import ModelFileError
+from polymargin.storage import replacing
 
 if TYPE_CHECKING:
     from onnx import ModelProto

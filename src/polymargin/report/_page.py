@@ -21,11 +21,11 @@ from numpy.typing import ArrayLike
 
 from polymargin.evaluation import Evaluation, evaluate
 from polymargin.fitted import Classifier, Examples, Features, split_pipeline
-from polymargin.storage import replacing
 from polymargin.report import _content as content
 from polymargin.report import _sections as sections
 from polymargin.report._examples import mistakes
 from polymargin.report._features import feature_names as names_of_features
+from polymargin.storage import replacing
 from polymargin.version import __version__
 
 

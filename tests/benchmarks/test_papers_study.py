@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("matplotlib", reason="the figures need matplotlib")
 
 from benchmarks import provenance
-from benchmarks.papers import common, page
-from benchmarks.papers.experiments import EXPERIMENTS, reasons, setup
+from benchmarks.papers import common, experiments, page
+from benchmarks.papers.experiments import EXPERIMENTS, reasons
 from benchmarks.papers.study import Claim, Study, run, verdict
 
 
@@ -142,5 +142,5 @@ def test_the_page_in_the_repository_is_complete_and_up_to_date():
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_reasons_are_given_for_claims_that_are_made(name):
     content = json.loads((common.FOLDER / f"{name}.json").read_text())
-    assert setup(name)
+    assert experiments.setup(name)
     assert set(reasons(name)) <= {claim["claim"] for claim in content["claims"]}

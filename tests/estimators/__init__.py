@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import numpy as np
+import pytest
 from scipy import sparse
 from sklearn.datasets import make_classification
 
@@ -11,6 +14,10 @@ from polymargin.losses import LOSSES
 TOP_K_LOSSES = ("top_k_alpha", "top_k_beta")
 # A loss with a k that fits any number of classes.
 LOSS_PARAMS = [{"loss": loss, **({"top_k": 1} if loss in TOP_K_LOSSES else {})} for loss in LOSSES]
+
+needs_callbacks = pytest.mark.skipif(
+    find_spec("sklearn.callback") is None, reason="callbacks came with scikit-learn 1.9"
+)
 
 
 def loss_id(params: dict) -> str:
@@ -38,6 +45,6 @@ def make_sparse_problem(
 ) -> tuple[sparse.csr_array, np.ndarray]:
     """Generate short rows with labels from a random linear model."""
     rng = np.random.default_rng(seed)
-    X = sparse.random_array((n_samples, n_features), density=0.1, format="csr", rng=rng)
+    X = sparse.random_array((n_samples, n_features), density=0.1, format="csr", random_state=rng)
     y = np.argmax(X @ rng.standard_normal((n_features, n_classes)), axis=1)
     return X, y

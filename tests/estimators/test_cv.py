@@ -31,7 +31,13 @@ from polymargin import (
     RegularizationPathDisplay,
 )
 from polymargin.estimators._search import FoldStep, has_peaked, search
-from tests.estimators import LOSS_PARAMS, loss_id, make_problem, make_sparse_problem
+from tests.estimators import (
+    LOSS_PARAMS,
+    loss_id,
+    make_problem,
+    make_sparse_problem,
+    needs_callbacks,
+)
 
 GRID = [0.003, 0.01, 0.03, 0.1, 0.3]
 EXACT = {"tol": 1e-5, "max_iter": 20_000, "random_state": 0}
@@ -44,10 +50,13 @@ def test_every_check_passes(estimator: Any, check: Any) -> None:
 
 
 def grid_search(X, y, scoring=None, weight=None, **params):
-    search = GridSearchCV(
-        LinearMulticlassSVC(**params), {"C": GRID}, scoring=scoring, cv=StratifiedKFold(5)
-    )
-    return search.fit(X, y) if weight is None else search.fit(X, y, sample_weight=weight)
+    model = LinearMulticlassSVC(**params)
+    search = GridSearchCV(model, {"C": GRID}, scoring=scoring, cv=StratifiedKFold(5))
+    if weight is None:
+        return search.fit(X, y)
+    with config_context(enable_metadata_routing=True):  # without it, scores have weights since 1.7
+        model.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        return search.fit(X, y, sample_weight=weight)
 
 
 def assert_same_choice(clf, searched):
@@ -294,6 +303,7 @@ class Watcher:
         pass
 
 
+@needs_callbacks
 def test_callbacks_see_every_fold_and_c():
     X, y = make_problem()
     watcher = Watcher()
@@ -302,6 +312,7 @@ def test_callbacks_see_every_fold_and_c():
     assert clf.scores_.shape == (3, 2)
 
 
+@needs_callbacks
 def test_a_callback_ends_the_search():
     X, y = make_problem()
     clf = LinearMulticlassSVCCV(Cs=GRID, cv=3).set_callbacks(Watcher(stop_after=4)).fit(X, y)

@@ -10,13 +10,18 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.callback import ProgressBar, ScoringMonitor
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from polymargin import DualSolver, LinearMulticlassSVC
-from tests.estimators import LOSS_PARAMS, loss_id, make_problem, make_sparse_problem
+from tests.estimators import (
+    LOSS_PARAMS,
+    loss_id,
+    make_problem,
+    make_sparse_problem,
+    needs_callbacks,
+)
 
 by_loss = pytest.mark.parametrize("params", LOSS_PARAMS, ids=loss_id)
 
@@ -200,6 +205,7 @@ class Recorder:
         self.hooks.append(("teardown", context.task_name, context.task_id))
 
 
+@needs_callbacks
 def test_callbacks_see_every_pass():
     X, y = make_problem()
     recorder = Recorder()
@@ -213,12 +219,14 @@ def test_callbacks_see_every_pass():
         np.testing.assert_array_equal(metadata["sample_weight"], 1.0)
 
 
+@needs_callbacks
 def test_callbacks_do_not_change_the_model():
     X, y = make_problem()
     watched = LinearMulticlassSVC(random_state=0).set_callbacks(Recorder()).fit(X, y)
     np.testing.assert_array_equal(watched.decision_function(X), fitted_scores(X, y))
 
 
+@needs_callbacks
 def test_a_callback_can_stop_the_fit(recwarn):
     X, y = make_problem()
     clf = LinearMulticlassSVC(tol=1e-12, C=10.0).set_callbacks(Recorder(stop_after=3)).fit(X, y)
@@ -227,7 +235,10 @@ def test_a_callback_can_stop_the_fit(recwarn):
     assert not recwarn.list
 
 
+@needs_callbacks
 def test_scoring_monitor_logs_the_fit():
+    from sklearn.callback import ScoringMonitor
+
     X, y = make_problem()
     monitor = ScoringMonitor(scoring="accuracy")
     clf = LinearMulticlassSVC(random_state=0).set_callbacks(monitor).fit(X, y)
@@ -235,9 +246,11 @@ def test_scoring_monitor_logs_the_fit():
     assert rows[0]["accuracy"] == clf.score(X, y)
 
 
+@needs_callbacks
 @pytest.mark.parametrize("nested", [False, True])
 def test_progress_bar_runs(nested, capsys):
-    pytest.importorskip("rich", reason="sklearn.callback.ProgressBar needs rich")
+    from sklearn.callback import ProgressBar
+
     X, y = make_problem()
     clf = LinearMulticlassSVC(random_state=0)
     model = GridSearchCV(clf, {"C": [0.1, 1.0]}, cv=2) if nested else clf

@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from polymargin import KernelMulticlassSVC, KernelSolver, LinearMulticlassSVC
 from polymargin.solvers import kernel as solver_module
 from tests.estimators import LOSS_PARAMS, loss_id, make_problem, make_sparse_problem
-from tests.estimators.test_conformance import checks_beyond_the_default_tolerance
+from tests.estimators.test_conformance import run_at_the_default_tolerance
 from tests.reference.objective import Spec, primal
 from tests.reference.whole_problem import optimum
 
@@ -362,10 +362,6 @@ def test_weights_equal_repetitions_at_a_tight_tolerance(check):
     check("KernelMulticlassSVC", KernelMulticlassSVC(tol=1e-10, gamma=0.1))
 
 
-@parametrize_with_checks(
-    [KernelMulticlassSVC(**params) for params in LOSS_PARAMS],
-    expected_failed_checks=checks_beyond_the_default_tolerance,
-    xfail_strict=False,
-)
-def test_checks_pass_at_the_default_tolerance(estimator, check):
-    check(estimator)
+@parametrize_with_checks([KernelMulticlassSVC(**params) for params in LOSS_PARAMS])
+def test_checks_pass_at_the_default_tolerance(estimator, check, request):
+    run_at_the_default_tolerance(check, estimator, request)

@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
 from polymargin import LaRankClassifier
-from tests.estimators import make_problem
+from tests.estimators import make_problem, needs_callbacks
 from tests.reference.kernel_problem import dual_value, infeasibility
 
 GAMMA = 0.3
@@ -341,6 +341,7 @@ def test_ctrl_c_stops_a_long_fit():
     assert_consistent(clf, X, y)
 
 
+@needs_callbacks
 def test_a_callback_can_stop_the_fit():
     class StopAt:
         def setup(self, estimator, context):

@@ -14,7 +14,13 @@ from sklearn.exceptions import NotFittedError
 
 from polymargin import DualSolver, LinearMulticlassSVC
 from polymargin.solvers.engines.state import State
-from tests.estimators import LOSS_PARAMS, loss_id, make_problem, make_sparse_problem
+from tests.estimators import (
+    LOSS_PARAMS,
+    loss_id,
+    make_problem,
+    make_sparse_problem,
+    needs_callbacks,
+)
 from tests.reference.objective import Spec, dual, primal
 
 TIGHT = {"tol": 1e-9, "max_iter": 20_000, "random_state": 0}
@@ -395,6 +401,7 @@ def assert_usable_and_certified(clf: LinearMulticlassSVC, X: np.ndarray, y: np.n
     assert clf.predict(X).shape == y.shape
 
 
+@needs_callbacks
 @by_loss
 @pytest.mark.parametrize("n_passes", [1, 3, 25])
 def test_an_interrupt_leaves_the_best_certified_model(params, n_passes):
@@ -406,6 +413,7 @@ def test_an_interrupt_leaves_the_best_certified_model(params, n_passes):
     assert_usable_and_certified(clf, X, y)
 
 
+@needs_callbacks
 def test_an_interrupted_fit_can_go_on():
     """In total over some seeds: what is left to do is less than everything."""
     X, y = make_problem()
@@ -455,6 +463,7 @@ def test_an_interrupt_in_the_middle_of_a_pass(monkeypatch):
     assert_usable_and_certified(clf, X, y)
 
 
+@needs_callbacks
 def test_an_error_in_a_callback_is_not_swallowed():
     class Failing(InterruptAt):
         def on_fit_task_end(self, estimator, context):
@@ -465,6 +474,7 @@ def test_an_error_in_a_callback_is_not_swallowed():
         LinearMulticlassSVC().set_callbacks(Failing(1)).fit(X, y)
 
 
+@needs_callbacks
 def test_a_solver_keeps_nothing_of_an_interrupted_fit():
     X, y = make_problem()
     solver = DualSolver()

@@ -17,17 +17,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from polymargin.data import Rows, as_rows, check_sparse_structure
 from polymargin.data.rows import Matrix
 from polymargin.estimators._html import CertificateHTMLMixin
 from polymargin.estimators._progress import PassReporter
 from polymargin.estimators._target import EncodedTarget, encode_target
+from polymargin.estimators.compat import CallbackSupportMixin, check_sample_weight, has_callbacks
 from polymargin.problem import Examples
 from polymargin.solvers import Status
 from polymargin.solvers.progress import Progress
@@ -112,7 +112,7 @@ class CertifiedClassifier(
         context = self._init_callback_context(max_subtasks=self.max_iter)
         context.call_on_fit_task_begin(estimator=self, **arguments)
         reporter = PassReporter(context, self, arguments)
-        progress = reporter if hasattr(self, "_skl_callbacks") else None
+        progress = reporter if has_callbacks(self) else None
         start = self._start_for(prepared.problem)
         solution = self._solve(prepared.problem, start, progress)
         self._set_fitted(prepared.target.classes, prepared.problem, solution)
@@ -127,7 +127,7 @@ class CertifiedClassifier(
     ) -> Prepared[ProblemT]:
         """Validate the input and make the problem of it."""
         X, y = self._validate_training_data(X, y)
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = check_sample_weight(sample_weight, X)
         target = encode_target(y, C=C, sample_weight=weight, class_weight=self.class_weight)
         problem = self._problem(X, target)
         return Prepared(X, y, weight, sample_weight is not None, target, problem)

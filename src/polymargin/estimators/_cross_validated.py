@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
-from sklearn.callback import CallbackContext
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval
@@ -25,8 +24,9 @@ from sklearn.utils.validation import check_is_fitted
 from polymargin.estimators._base import CertifiedClassifier, Prepared, n_threads
 from polymargin.estimators._folds import ModelFolds
 from polymargin.estimators._grid import check_grid, spread_grid
-from polymargin.estimators._scoring import resolve_scorer, takes_weights
+from polymargin.estimators._scoring import resolve_scorer
 from polymargin.estimators._search import FoldStep, search
+from polymargin.estimators.compat import CallbackContext, takes_weights
 
 SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
     "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
@@ -203,7 +203,7 @@ class CrossValidatedMixin:
             return process_routing(self, "fit", sample_weight=weight, **params)
         params = dict(params)
         split = {"groups": params.pop("groups")} if "groups" in params else {}
-        _raise_for_params(params, self, "fit", allow=None)
+        _raise_for_params(params, self, "fit")
         score = {"sample_weight": weight} if weight is not None and takes_weights(scorer) else {}
         return Bunch(splitter=Bunch(split=split), scorer=Bunch(score=score))
 

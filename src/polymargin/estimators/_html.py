@@ -6,7 +6,9 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from sklearn.utils._repr_html.estimator import estimator_html_repr
+from sklearn.utils import estimator_html_repr
+
+from polymargin.estimators.compat import ReprHTMLMixin
 
 _TABLE = (
     '<table style="margin:.4em 0 0;border-collapse:collapse;font-size:.9em">'
@@ -19,7 +21,7 @@ _ROW = (
 )
 
 
-class CertificateHTMLMixin:
+class CertificateHTMLMixin(ReprHTMLMixin):
     """Adds a table with the certificate to the HTML of a fitted estimator."""
 
     def _html_repr(self) -> str:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from polymargin.estimators._kernel_prediction import kernel_scores
 from polymargin.estimators._labels import StreamLabels
 from polymargin.estimators._progress import PassReporter
+from polymargin.estimators.compat import has_callbacks
 from polymargin.solvers.larank import Certificate, LaRank, Model, certify
 from polymargin.solvers.patterns import PrecomputedPatterns
 
@@ -78,7 +79,7 @@ class OneFit:
         reporter: PassReporter,
     ) -> None:
         self.estimator, self.machine, self.X, self.codes = estimator, machine, X, codes
-        self.reporter = reporter if hasattr(estimator, "_skl_callbacks") else None
+        self.reporter = reporter if has_callbacks(estimator) else None
         self.certificate: Certificate | None = None
         self.n_gap_evaluations = 0
         self.n_epochs = 0

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.callback import CallbackContext
-
+from polymargin.estimators.compat import CallbackContext
 from polymargin.solvers.progress import Record
 
 

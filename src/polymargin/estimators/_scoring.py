@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from sklearn.metrics import get_scorer, make_scorer, top_k_accuracy_score
@@ -37,10 +35,3 @@ def resolve_scorer(
         top_k_accuracy_score, response_method="decision_function", k=k, labels=classes
     )
     return top_k
-
-
-def takes_weights(scorer: Any) -> bool:
-    """Whether a scorer can be given a `sample_weight`."""
-    if hasattr(scorer, "_accept_sample_weight"):
-        return bool(scorer._accept_sample_weight())
-    return "sample_weight" in inspect.signature(scorer).parameters

@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import _fit_context
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from polymargin.data import Rows, as_rows
 from polymargin.estimators._base import checked_rows
 from polymargin.estimators._labels import StreamLabels
 from polymargin.estimators._target import costs, weights_by_label
+from polymargin.estimators.compat import check_sample_weight
 from polymargin.losses import get_loss
 from polymargin.solvers.settings import draw_seed
 from polymargin.solvers.stream import StreamModel, StreamSolver
@@ -253,9 +254,7 @@ def _costs(
             "class_weight='balanced' needs all labels at once and cannot be used with partial_fit: "
             "give the weights as a dict."
         )
-    weight = _check_sample_weight(
-        sample_weight, X, dtype=np.float64, ensure_non_negative=True, allow_all_zero_weights=True
-    )
+    weight = check_sample_weight(sample_weight, X, allow_all_zero_weights=True)
     if class_weight is None:
         return costs(float(C), weight, np.ones(len(y)))
     labels, codes = np.unique(y, return_inverse=True)

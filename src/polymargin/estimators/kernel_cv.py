@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
-from sklearn.callback import CallbackSupportMixin
 
 from polymargin.estimators._cross_validated import CrossValidatedMixin, search_constraints
 from polymargin.estimators._folds import ModelFolds
 from polymargin.estimators._kernel_classifier import KernelClassifierMixin
 from polymargin.estimators._kernel_folds import KernelFolds
+from polymargin.estimators.compat import CallbackSupportMixin
 from polymargin.estimators.kernel import KernelMulticlassSVC
 
 

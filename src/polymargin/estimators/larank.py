@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, _fit_context
-from sklearn.callback import CallbackSupportMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -24,6 +23,7 @@ from polymargin.estimators._labels import StreamLabels
 from polymargin.estimators._larank_fit import OneFit, OnlineModel, model_array
 from polymargin.estimators._progress import PassReporter
 from polymargin.estimators._target import encode_target
+from polymargin.estimators.compat import CallbackSupportMixin
 from polymargin.kernel_functions import KERNELS, resolve_gamma
 from polymargin.solvers.larank import OPERATIONS, LaRank, Settings
 from polymargin.solvers.patterns import PatternStore, PrecomputedPatterns, VectorPatterns

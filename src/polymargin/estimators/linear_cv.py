@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.callback import CallbackSupportMixin
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._param_validation import HasMethods
 
@@ -14,6 +13,7 @@ from polymargin.data import check_sparse_structure
 from polymargin.estimators._cross_validated import CrossValidatedMixin, search_constraints
 from polymargin.estimators._folds import LinearFolds
 from polymargin.estimators._top_k import TopLabelsMixin
+from polymargin.estimators.compat import CallbackSupportMixin
 from polymargin.estimators.linear import LinearMulticlassSVC
 
 

@@ -1,0 +1,119 @@
+"""The differences between the versions of scikit-learn, from 1.6 on; nothing else knows them.
+
+Each part says which version made it superfluous: it goes when that is the oldest one supported.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import _check_sample_weight
+
+__all__ = [
+    "CallbackContext",
+    "CallbackSupportMixin",
+    "ReprHTMLMixin",
+    "check_sample_weight",
+    "has_callbacks",
+    "takes_weights",
+]
+
+
+class _NoContext:
+    """The task of a fit that nobody watches."""
+
+    def subcontext(self, *arguments: object, **settings: object) -> _NoContext:
+        """Give the task of a part: this one serves for all."""
+        return self
+
+    def propagate_callback_context(self, sub_estimator: object) -> AbstractContextManager[None]:
+        """Hand no callbacks on."""
+        return nullcontext()
+
+    def call_on_fit_task_begin(self, **arguments: object) -> _NoContext:
+        """Call nobody."""
+        return self
+
+    def call_on_fit_task_end(self, **arguments: object) -> bool:
+        """Call nobody, who thus does not ask to stop."""
+        return False
+
+
+class _NoCallbacks:
+    """An estimator without `set_callbacks`."""
+
+    def _init_callback_context(self, **settings: object) -> _NoContext:
+        return _NoContext()
+
+
+class _ReprHTMLMixin:
+    """Shows what `_html_repr` gives, in both of the ways in which notebooks ask."""
+
+    _html_repr: Callable[[], str]
+
+    def _repr_html_inner(self) -> str:
+        return self._html_repr()
+
+    def _repr_mimebundle_(self, **settings: object) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**settings)  # type: ignore[misc]
+        return bundle | ({"text/html": self._html_repr()} if "text/html" in bundle else {})
+
+
+try:  # scikit-learn 1.9
+    from sklearn.callback import CallbackContext, CallbackSupportMixin
+except ImportError:
+    CallbackContext, CallbackSupportMixin = _NoContext, _NoCallbacks
+
+try:  # scikit-learn 1.7
+    from sklearn.utils._repr_html.base import ReprHTMLMixin
+except ImportError:
+    ReprHTMLMixin = _ReprHTMLMixin
+
+_REFUSES_ZEROS = "allow_all_zero_weights" in inspect.signature(_check_sample_weight).parameters
+
+
+def has_callbacks(estimator: object) -> bool:
+    """Whether anybody watches the fits of an estimator."""
+    return hasattr(estimator, "_skl_callbacks")
+
+
+def check_sample_weight(
+    sample_weight: ArrayLike | None, X: Any, *, allow_all_zero_weights: bool = False
+) -> NDArray[np.float64]:
+    """Give the weights of the rows of X, finite and not negative; ones for None.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_samples,), number or None
+        Weights.
+    X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        Data.
+    allow_all_zero_weights : bool, default=False
+        Whether no row needs a positive weight.
+
+    Returns
+    -------
+    float64 ndarray of shape (n_samples,)
+        The weights.
+    """
+    # scikit-learn 1.9: refuses weights that are all zero, unless it is told
+    zeros = {"allow_all_zero_weights": True} if _REFUSES_ZEROS else {}
+    weight: NDArray[np.float64] = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True, **zeros
+    )
+    if not allow_all_zero_weights and not weight.any():
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    return weight
+
+
+def takes_weights(scorer: Callable[..., float]) -> bool:
+    """Whether a scorer can be given a `sample_weight`."""
+    if hasattr(scorer, "_accept_sample_weight"):  # scikit-learn 1.7
+        return bool(scorer._accept_sample_weight())
+    function = getattr(scorer, "_score_func", scorer)  # what `make_scorer` was given
+    return "sample_weight" in inspect.signature(function).parameters

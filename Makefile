@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+OLDEST_VENV ?= .venv-oldest
 SANITIZE_VENV ?= .venv-sanitize
 PYTEST_WORKERS ?= 2
 PYTEST_ARGS ?=
@@ -21,6 +22,7 @@ else
 BIN_DIR := bin
 endif
 BIN := $(VENV)/$(BIN_DIR)
+OLDEST_BIN := $(OLDEST_VENV)/$(BIN_DIR)
 SANITIZE_BIN := $(SANITIZE_VENV)/$(BIN_DIR)
 
 PYTHON_CODE := src/polymargin tests benchmarks examples
@@ -36,7 +38,7 @@ WHEEL = $$(ls $(WHEELS)/polymargin-*.whl)
 SANITIZER_RUNTIMES = $(foreach library,asan ubsan stdc++,$(shell $(CXX) -print-file-name=lib$(library).so))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench bench-full bench-kernel bench-path bench-regression bench-stream \
+.PHONY: help demo test test-oldest lint format bench bench-full bench-kernel bench-path bench-regression bench-stream \
 	results papers papers-full sanitize clean
 
 help: ## list the targets
@@ -48,6 +50,9 @@ demo: $(VENV)/.package ## train every loss on a small data set and print a table
 
 test: $(VENV)/.extra-test ## run the tests (PYTEST_ARGS="-k name", --run-slow, ...)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(PYTEST_ARGS)
+
+test-oldest: $(OLDEST_VENV)/.package ## run the tests with the oldest versions that pyproject.toml allows
+	OPENBLAS_NUM_THREADS=1 $(OLDEST_BIN)/python -m pytest -n $(PYTEST_WORKERS) $(PYTEST_ARGS)
 
 lint: $(VENV)/.extra-dev ## check style and types of the Python and C++ code
 	@failed=""; \
@@ -105,7 +110,7 @@ sanitize: $(SANITIZE_VENV)/.package ## run the kernel tests under the address an
 		tests/files/test_svmlight.py tests/estimators/test_kernel.py $(PYTEST_ARGS)
 
 clean: ## remove environments, builds and caches
-	rm -rf $(VENV) $(SANITIZE_VENV) build dist wheelhouse
+	rm -rf $(VENV) $(OLDEST_VENV) $(SANITIZE_VENV) build dist wheelhouse
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -116,10 +121,13 @@ $(VENV)/.created:
 
 # The wheel is built once for all targets; --force-reinstall because its version does not change.
 # Each environment has a build directory of its own: CMake's cache would carry options over.
-$(VENV)/.package: $(VENV)/.created $(SOURCES)
+$(VENV)/.wheel: $(VENV)/.created $(SOURCES)
 	rm -rf $(WHEELS)
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir $(WHEELS) . \
 		--config-settings=build-dir=$(VENV)/build
+	@touch $@
+
+$(VENV)/.package: $(VENV)/.wheel
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps "$(WHEEL)"
 	$(BIN)/python -m pip install --quiet "$(WHEEL)"
 	@touch $@
@@ -139,6 +147,18 @@ $(VENV)/.peers-full: $(VENV)/.peers
 	$(BIN)/python -m pip install --quiet cython "setuptools<74" wheel && \
 		$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation sklearn-contrib-lightning || \
 		echo "sklearn-contrib-lightning does not install here"
+	@touch $@
+
+# With the interpreter of the wheel, for which the oldest versions must have wheels too: 3.11 or 3.12.
+$(OLDEST_VENV)/.created: $(VENV)/.created
+	$(BIN)/python -m venv $(OLDEST_VENV)
+	@touch $@
+
+$(OLDEST_VENV)/.package: $(OLDEST_VENV)/.created $(VENV)/.wheel tests/oldest.py
+	$(BIN)/python tests/oldest.py > $(OLDEST_VENV)/constraints.txt
+	$(OLDEST_BIN)/python -m pip install --quiet --force-reinstall --no-deps "$(WHEEL)"
+	$(OLDEST_BIN)/python -m pip install --quiet --constraint $(OLDEST_VENV)/constraints.txt \
+		--only-binary numpy,scipy,scikit-learn "$(WHEEL)[test]"
 	@touch $@
 
 $(SANITIZE_VENV)/.package: $(SOURCES)

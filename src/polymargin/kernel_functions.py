@@ -143,7 +143,7 @@ SPARSE = 0.4  # a matrix product with fewer nonzeros than this leaves out the ot
 def add_product(K: NDArray, coef: NDArray, out: NDArray[np.float64]) -> None:
     """``out += K[:, :len(out)].T @ coef``; rows of ``coef`` are often zero in most classes."""
     if np.count_nonzero(coef) < SPARSE * coef.size:
-        kernels.add_product(K, coef, out)
+        kernels.add_product(K, np.ascontiguousarray(coef), out)
     else:
         out += K[:, : len(out)].T @ coef
 

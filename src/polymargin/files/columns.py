@@ -52,13 +52,7 @@ class Choice:
 def choose(names: Sequence[str], wanted: Wanted, *, last_column: bool) -> Choice:
     """Decide what each column is for.
 
-    Parameters
-    ----------
-    names : sequence of str
-        The table's columns.
-    wanted : Wanted
-    last_column : bool
-        Whether the last column is the label when no name says so.
+    With `last_column`, the last one is the label when no name says so.
     """
     repeated = sorted({name for name in names if list(names).count(name) > 1})
     if repeated:

@@ -13,20 +13,11 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, cast
 
 from polymargin.files.errors import DataFileError
 from polymargin.storage import StrPath
 
-
-class Decompressor(Protocol):
-    """What the three modules have in common."""
-
-    def decompress(self, data: bytes, max_length: int, /) -> bytes:
-        """Some of the bytes."""
-
-
-Opener = Callable[[io.BufferedReader], io.BufferedIOBase]
 STDIN = "-"
 FORMATS = ("svmlight", "npz", "csv", "tsv", "parquet", "jsonl", "directory")
 _SUFFIXES = {
@@ -38,7 +29,7 @@ _SUFFIXES = {
     ".tsv": "tsv",
 }
 _COMPRESSED = (".gz", ".bz2", ".xz")
-_COMPRESSIONS: tuple[tuple[bytes, Opener, Callable[[], Decompressor]], ...] = (
+_COMPRESSIONS: tuple[tuple[bytes, Callable[..., Any], Callable[..., Any]], ...] = (
     (b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw), lambda: zlib.decompressobj(31)),
     (b"BZh", bz2.BZ2File, bz2.BZ2Decompressor),
     (b"\xfd7zXZ\x00", lzma.LZMAFile, lzma.LZMADecompressor),
@@ -126,7 +117,7 @@ def _decompressed_start(start: bytes) -> bytes:
     for magic, _, decompressor in _COMPRESSIONS:
         if start.startswith(magic):
             try:
-                return decompressor().decompress(start, 4096)
+                return bytes(decompressor().decompress(start, 4096))
             except (OSError, *_DAMAGED):
                 return b""  # reading on will say what is wrong
     return start[:4096]

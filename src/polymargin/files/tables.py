@@ -7,7 +7,7 @@ import io
 import itertools
 import json
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -46,7 +46,7 @@ class Rows:
     labels, texts, values : list, list and array
         Labels; texts, or the numbers of one row after the other.
     lines : list of int
-        Where the rows are in the file, if messages are to say so.
+        Where the rows are in the file; empty for CSV, where all cells are strings.
     """
 
     def __init__(self, choice: Choice) -> None:
@@ -90,22 +90,16 @@ class Rows:
             line=line,
         )
 
-    def typed_labels(self, labels: list[Json]) -> NDArray:
-        """Labels of JSON or Parquet as an array."""
-        return labels_from_values(labels, self.lines)
-
-    def dataset(
-        self,
-        X: NDArray | None,
-        array_of: Callable[[list[Json]], NDArray],
-        source: str,
-        *,
-        names: bool = True,
-    ) -> Dataset:
-        """What a reader returns; `array_of` gives the type to labels."""
+    def dataset(self, X: NDArray | None, source: str, *, names: bool = True) -> Dataset:
+        """What a reader returns."""
+        y = None
+        if self.choice.label is not None and self.lines:
+            y = labels_from_values(self.labels, self.lines)
+        elif self.choice.label is not None:
+            y = labels_from_text(self.labels)
         return Dataset(
             X=X,
-            y=None if self.choice.label is None else array_of(self.labels),
+            y=y,
             text=self.texts if X is None else None,
             feature_names=self.choice.features if names and X is not None else None,
             source=source,
@@ -194,8 +188,7 @@ def _csv_examples(reader: Reader, wanted: Wanted, dtype: DTypeLike) -> Dataset:
             raise _not_a_number(row[bad], names[bad], line, bad + 1) from None
     if n == 0:
         raise rows.none()
-    X = rows.matrix(n, dtype)
-    return rows.dataset(X, labels_from_text, wanted.source, names=has_header)
+    return rows.dataset(rows.matrix(n, dtype), wanted.source, names=has_header)
 
 
 def _is_number(cell: str) -> bool:
@@ -232,7 +225,7 @@ def read_jsonl(path: StrPath, wanted: Wanted, dtype: DTypeLike) -> Dataset:
     rows = rows or Rows(Choice(None, None, []))
     if not rows.lines:
         raise rows.none()
-    return rows.dataset(rows.matrix(len(rows.lines), dtype), rows.typed_labels, wanted.source)
+    return rows.dataset(rows.matrix(len(rows.lines), dtype), wanted.source)
 
 
 def _json_records(stream: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Json]]]:
@@ -314,7 +307,7 @@ def read_parquet(path: StrPath, wanted: Wanted, dtype: DTypeLike) -> Dataset:
         rows.texts = [_text(value, choice.text, line) for value, line in pairs]
     if choice.label is not None:
         rows.labels = table.column(choice.label).to_pylist()
-    return rows.dataset(X, rows.typed_labels, wanted.source)
+    return rows.dataset(X, wanted.source)
 
 
 def _parquet_matrix(table: pyarrow.Table, rows: Rows, dtype: DTypeLike) -> NDArray:

@@ -10,7 +10,7 @@ import pytest
 from polymargin import DualSolver, Problem, get_loss
 from polymargin.solvers import acceleration
 from polymargin.solvers.acceleration import OuterLoop, initial_kappa
-from polymargin.solvers.engines.state import State
+from polymargin.solvers.state import State
 
 
 def make_problem(n, d, C):

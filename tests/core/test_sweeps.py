@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from polymargin import LOSSES, Problem, get_loss
-from polymargin.solvers.engines.state import State
+from polymargin.solvers.state import State
 from tests.reference.objective import Spec, primal
 
 every_loss = pytest.mark.parametrize("name", LOSSES)

@@ -138,7 +138,7 @@ def test_boolean_folds_are_understood():
 
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
 def test_folds_share_x_and_never_visit_what_they_hold_out(container, monkeypatch):
-    from polymargin.solvers.engines.state import State
+    from polymargin.solvers.state import State
 
     X, y = make_problem(150)
     X = container(X)

@@ -13,7 +13,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from polymargin import DualSolver, LinearMulticlassSVC
-from polymargin.solvers.engines.state import State
+from polymargin.solvers.state import State
 from tests.estimators import (
     LOSS_PARAMS,
     loss_id,

@@ -9,9 +9,9 @@ import pytest
 from scipy import sparse
 
 from polymargin import LOSSES, DualSolver, LinearMulticlassSVC, Problem, get_loss
-from polymargin.solvers.engines.state import State
 from polymargin.solvers.sequential import SequentialSchedule
 from polymargin.solvers.shrinking import AdaptiveSchedule
+from polymargin.solvers.state import State
 
 METHODS = [(n, m) for n in LOSSES for m in get_loss(n, 2).restricted_methods]
 SEQUENTIAL = ("crammer_singer", "weston_watkins", "one_vs_rest")

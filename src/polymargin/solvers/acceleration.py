@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from polymargin._kernels import kernels
 from polymargin.problem import Problem
 from polymargin.solvers.checkpoint import Tree
-from polymargin.solvers.engines.state import State
+from polymargin.solvers.state import State
 
 LARGEST_START = 10.0
 LARGEST_FEW = 2.0  # the same where examples do not outnumber features by far (see REDUNDANT)

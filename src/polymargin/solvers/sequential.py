@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polymargin.solvers.checkpoint import Tree
-from polymargin.solvers.engines.state import Pass, State, SweepTotals
+from polymargin.solvers.state import Pass, State, SweepTotals
 
 FIRST_EPSILON = 1.0
 NO_COOLING = 1e-3  # epsilon where it does not cool: the accuracy the paper calls high

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from polymargin._kernels import kernels
 from polymargin.solvers.checkpoint import Tree
-from polymargin.solvers.engines.state import Pass, State, SweepTotals
+from polymargin.solvers.state import Pass, State, SweepTotals
 
 TARGET = 0.1  # theta
 LONGEST = 16.0

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from polymargin._kernels import kernels
 from polymargin.data import Rows
 from polymargin.losses import Loss
-from polymargin.solvers.engines.state import aligned_zeros
 from polymargin.solvers.settings import Settings
+from polymargin.solvers.state import aligned_zeros
 
 CHUNK = 2e8  # multiplications between looks at Ctrl-C
 ARRAYS = ("born", "lengths", "values", "indices", "y", "c", "threshold", "classes", "p")

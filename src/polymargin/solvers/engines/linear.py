@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,17 +22,31 @@ from polymargin.solvers.acceleration import OuterLoop, initial_kappa
 from polymargin.solvers.certificate import Certificate, relative_gap, squared_norm
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.engines.base import Seen
-from polymargin.solvers.engines.state import Pass, State, SweepTotals
 from polymargin.solvers.sequential import SequentialSchedule
 from polymargin.solvers.shrinking import AdaptiveSchedule
 from polymargin.solvers.solution import DualSolution, best_factor, check_start, feasible_start
-
-if TYPE_CHECKING:
-    from polymargin.solvers.dual import DualSolver
+from polymargin.solvers.state import Pass, State, SweepTotals
+from polymargin.solvers.stopping import StoppingRule
 
 CHUNK = {"rows": 2e8, "listed": 2e8, "blocked": 4e9}  # multiplications between looks at Ctrl-C
 L2_BYTES = 400_000
 MANY_VECTORS = 16
+
+
+class LinearSettings(Protocol):
+    """What :class:`polymargin.DualSolver` says about passes."""
+
+    restricted: str
+    restricted_tol: float | None
+    schedule: Literal["auto", "sdm"]
+    shrinking: bool
+    shuffle: bool
+    cooling: float | None
+    effort: float
+    acceleration: Literal["auto"] | bool | float
+    blocked: Literal["auto"] | bool
+    certify: bool
+    stopping: StoppingRule | None
 
 
 def sweep_mode(state: State, blocked: Literal["auto"] | bool) -> str:
@@ -62,7 +76,7 @@ class LinearEngine:
     Parameters
     ----------
     problem : Problem
-    settings : DualSolver
+    settings : LinearSettings
     rng : numpy.random.Generator
     n_jobs : int
         Threads.
@@ -76,7 +90,7 @@ class LinearEngine:
     def __init__(
         self,
         problem: Problem,
-        settings: DualSolver,
+        settings: LinearSettings,
         rng: np.random.Generator,
         *,
         n_jobs: int,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polymargin.data import Rows, as_rows
-from polymargin.data.rows import Matrix
+from polymargin.data.types import Matrix
 from polymargin.kernel_functions import TrainingKernel
 from polymargin.losses import Loss
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,9 @@ from scipy import sparse
 
 from polymargin._kernels import kernels
 from polymargin.data.structure import check_sparse_structure
+from polymargin.data.types import Floats, Matrix
 from polymargin.storage import digest_of
 
-Matrix: TypeAlias = NDArray | sparse.csr_array
 WEIGHT_ARRAYS = 4  # of the size of the weights, that a solver keeps
 
 
@@ -84,9 +84,9 @@ class DenseRows(Rows):
     """Rows of a C-contiguous array."""
 
     can_be_blocked = True
-    matrix: NDArray
+    matrix: Floats
 
-    def __init__(self, X: NDArray) -> None:
+    def __init__(self, X: Floats) -> None:
         X = np.ascontiguousarray(X)
         super().__init__(X, kernels.dense_rows(X))
         self.per_row = float(self.d)
@@ -95,7 +95,7 @@ class DenseRows(Rows):
         """A hash of all values."""
         return digest_of(self.matrix)
 
-    def take(self, rows: NDArray[np.int64]) -> NDArray:
+    def take(self, rows: NDArray[np.int64]) -> Floats:
         """A copy of some rows."""
         return np.asarray(self.matrix[rows])
 
@@ -184,5 +184,5 @@ def _checked(X: sparse.csr_array | sparse.csr_matrix) -> tuple[sparse.csr_array,
     return view, compiled
 
 
-def _parts(X: sparse.csr_array | sparse.csr_matrix) -> tuple[NDArray, NDArray, NDArray]:
+def _parts(X: sparse.csr_array | sparse.csr_matrix) -> tuple[Floats, Floats, Floats]:
     return X.data, X.indices, X.indptr

@@ -100,7 +100,7 @@ def _compressed_shape(X: Any) -> tuple[int, int]:
     if X.format == "csc":
         return X.shape[1], X.shape[0]
     if X.format == "csr":
-        return X.shape
+        return X.shape[0], X.shape[1]
     block_rows, block_columns = X.blocksize
     return X.shape[0] // block_rows, X.shape[1] // block_columns
 

@@ -23,7 +23,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from polymargin.data import Rows, as_rows, check_sparse_structure
-from polymargin.data.rows import Matrix
+from polymargin.data.types import Matrix
 from polymargin.estimators._html import CertificateHTMLMixin
 from polymargin.estimators._progress import PassReporter
 from polymargin.estimators._target import EncodedTarget, encode_target

@@ -11,7 +11,7 @@ from sklearn.base import _fit_context
 from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from polymargin.data.rows import Matrix
+from polymargin.data.types import Matrix
 from polymargin.estimators._base import CERTIFIED, CertifiedClassifier, checked_rows
 from polymargin.estimators._kernel_classifier import KernelClassifierMixin
 from polymargin.estimators._target import EncodedTarget

@@ -13,7 +13,7 @@ from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from polymargin.data import check_sparse_structure
-from polymargin.data.rows import Matrix
+from polymargin.data.types import Matrix
 from polymargin.estimators._base import CERTIFIED, CertifiedClassifier, checked_rows, n_threads
 from polymargin.estimators._stream import PartialFitMixin
 from polymargin.estimators._target import EncodedTarget

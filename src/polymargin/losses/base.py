@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polymargin._kernels import kernels
+from polymargin.data.types import Floats
 
 
 class Loss(ABC):
@@ -65,7 +66,7 @@ class Loss(ABC):
         """The conjugate of ``c loss`` at blocks of the block set: zero for hinge losses."""
         return np.zeros(len(p))
 
-    def margins(self, scores: NDArray, y: NDArray) -> NDArray[np.float64]:
+    def margins(self, scores: Floats, y: Floats) -> NDArray[np.float64]:
         """``h`` of every example, (n, K-1) without the true class; one-vs-rest: (n, K)."""
         scores = np.asarray(scores, dtype=np.float64)
         n, n_classes = scores.shape
@@ -106,7 +107,7 @@ class Loss(ABC):
             return by_class
         return by_class[1:] - by_class[:1] if self.coupled else by_class[1:]
 
-    def unfold(self, row: NDArray) -> NDArray:
+    def unfold(self, row: Floats) -> Floats:
         """Both rows of two classes: at the optimum they are opposite."""
         half = row * row.dtype.type(0.5 if self.coupled else 1.0)
         return np.concatenate([-half, half])
@@ -139,7 +140,7 @@ class Loss(ABC):
         tol: float | None = None,
         start: ArrayLike | None = None,
         guess: ArrayLike = 0.0,
-    ) -> NDArray:
+    ) -> Floats:
         """Solution of the restricted problem.
 
         Minimises ``1/2 (||p||^2 + (sum p)^2) - b.p + conjugate(p)`` over the block set of the loss

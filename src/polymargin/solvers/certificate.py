@@ -11,7 +11,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from polymargin.data.types import Floats
 
 ROUNDING = 1e-5  # a dual above the primal by more than this part is not rounding
 
@@ -42,7 +43,7 @@ def relative_gap(difference: float, primal: float) -> float:
     return max(0.0, difference / primal) if primal > 0 else 0.0
 
 
-def squared_norm(W: NDArray) -> float:
+def squared_norm(W: Floats) -> float:
     """``||W||^2`` accumulated in double, without a copy of W in double."""
     blocks = (W[first : first + 4096] for first in range(0, len(W), 4096))
     return float(sum(np.einsum("ij,ij->", part, part, dtype=np.float64) for part in blocks))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from polymargin.data.types import Floats
 from polymargin.solvers.certificate import Certificate
 
 
@@ -41,10 +41,10 @@ class History:
                 flush=True,
             )
 
-    def arrays(self) -> dict[str, NDArray]:
+    def arrays(self) -> dict[str, Floats]:
         """The columns as arrays."""
         return {name: np.asarray(values) for name, values in self._columns.items()}
 
-    def restore(self, arrays: Mapping[str, NDArray]) -> None:
+    def restore(self, arrays: Mapping[str, Floats]) -> None:
         """Go on after what `arrays` gave."""
         self._columns = {name: arrays[name].tolist() for name in self.NAMES}

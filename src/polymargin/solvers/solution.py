@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from polymargin.data.types import Floats
 from polymargin.losses import Loss
 from polymargin.problem import Examples
 from polymargin.solvers.certificate import Certificate
@@ -36,7 +37,7 @@ class DualSolution:
 
     certificate: Certificate
     n_iter: int
-    history: dict[str, NDArray]
+    history: dict[str, Floats]
     status: Status
     block: sparse.csr_array = field(repr=False)
     c: NDArray[np.float64] = field(repr=False)
@@ -75,8 +76,8 @@ class Solution(DualSolution):
         ``intercept / intercept_scaling``.
     """
 
-    coef: NDArray
-    intercept: NDArray
+    coef: Floats
+    intercept: Floats
 
 
 def signed_dual(p: sparse.csr_array, y: NDArray[np.int32], *, coupled: bool) -> sparse.csr_array:

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from polymargin._kernels import kernels
+from polymargin.data.types import Floats
 from polymargin.problem import Problem
 from polymargin.solvers.checkpoint import Tree
 
 _REBUILD_BYTES = 256 * 2**20
 
 
-def aligned_zeros(shape: tuple[int, int], dtype: Any) -> NDArray:
+def aligned_zeros(shape: tuple[int, int], dtype: Any) -> Floats:
     """Zeros whose rows start at a cache line (when a row's size is a multiple of one)."""
     itemsize = np.dtype(dtype).itemsize
     room = np.zeros(shape[0] * shape[1] + 64 // itemsize, dtype)
@@ -84,18 +85,18 @@ class State:
         self._c = np.array(problem.c, np.float64)  # the engine reads it: see set_cost
         self._rows, self.features = problem.rows.layout(self.ld)
         self.W = self.new_weights()
-        self.Y: NDArray | None = None
+        self.Y: Floats | None = None
         self.kappa = 0.0
         self.gap = np.zeros(n)
         self.threshold = np.zeros(n, dtype)
         self._engine = self._make_engine()
 
-    def new_weights(self) -> NDArray:
+    def new_weights(self) -> Floats:
         """A zero array of the shape of W."""
         pb = self.problem
         return aligned_zeros((self._rows.d + pb.has_intercept, self.ld), self.dtype)
 
-    def split(self, weights: NDArray) -> tuple[NDArray, NDArray]:
+    def split(self, weights: Floats) -> tuple[Floats, Floats]:
         """``coef`` (classes x all features) and ``intercept`` of an array of the shape of W."""
         pb = self.problem
         rows = len(weights) - pb.has_intercept
@@ -163,7 +164,7 @@ class State:
         self._engine.dual_free(free)
         return np.flatnonzero(free)
 
-    def evaluate(self, W: NDArray, n_jobs: int = 1) -> NDArray[np.float64]:
+    def evaluate(self, W: Floats, n_jobs: int = 1) -> NDArray[np.float64]:
         """``c_i loss_i`` of every example at W; refreshes ``gap``."""
         losses = np.empty(self.problem.n_examples)
         self._engine.evaluate(W, n_jobs, losses, self.gap)
@@ -173,13 +174,13 @@ class State:
         """``sum_ij p_ij``."""
         return float(self._engine.dual_sum())
 
-    def dual_weights(self) -> NDArray:
+    def dual_weights(self) -> Floats:
         """``V = sum_i x_i a_i^T``, from W."""
         if self.Y is None:
             return self.W
         return (1.0 + self.kappa) * self.W - self.kappa * self.Y
 
-    def rebuild(self) -> NDArray:
+    def rebuild(self) -> Floats:
         """``V = sum_i x_i a_i^T`` from the dual, accumulated in double, in the dtype of X."""
         V = self.new_weights()
         width = max(1, _REBUILD_BYTES // (8 * max(1, len(V))))
@@ -218,7 +219,7 @@ class State:
             getattr(self, name)[:] = state[name]  # in place: the engine looks at them too
         self._engine.dual_import(state["indptr"], state["classes"], state["values"])
 
-    def like_weights(self, values: NDArray) -> NDArray:
+    def like_weights(self, values: Floats) -> Floats:
         """A copy, aligned as the weights are."""
         weights = self.new_weights()
         weights[:] = values
@@ -230,7 +231,7 @@ class State:
 
 def stored_dual(
     engine: Any, n: int, dtype: np.dtype, *, zeros: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray]:
+) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats]:
     """Row pointers, classes and values, in the order in which rows list them."""
     indptr = np.zeros(n + 1, np.int64)
     engine.dual_counts(indptr[1:], zeros)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from polymargin._kernels import kernels
 from polymargin.data import Rows
+from polymargin.data.types import Floats
 from polymargin.losses import Loss
 from polymargin.solvers.settings import Settings
 from polymargin.solvers.state import aligned_zeros
@@ -104,9 +105,9 @@ class StreamModel:
 
     @property
     def _lanes(self) -> int:
-        return kernels.vector_bytes // self.dtype.itemsize
+        return int(kernels.vector_bytes) // self.dtype.itemsize
 
-    def _zeros(self, columns: int) -> NDArray:
+    def _zeros(self, columns: int) -> Floats:
         return aligned_zeros((self.n_features + (self.intercept_scaling != 0), columns), self.dtype)
 
     @property
@@ -151,7 +152,7 @@ class StreamModel:
         if not self.averages:
             self.U = self.W[:0]
 
-    def set_weights(self, coef: NDArray, intercept: NDArray) -> None:
+    def set_weights(self, coef: Floats, intercept: Floats) -> None:
         """Start from a model, (classes x features) and (classes,)."""
         new = slice(self.n_columns, self.n_columns + len(coef))
         for _ in range(len(coef)):
@@ -178,13 +179,13 @@ class StreamModel:
                 rows.compiled, start, columns[part], c[part], norms[part], self.W, self.U
             )
 
-    def scores(self, rows: Rows) -> NDArray:
+    def scores(self, rows: Rows) -> Floats:
         """Scores of the rows, a column per class."""
         out = np.empty((rows.n, self.n_columns), self.dtype)
         self._engine.scores(rows.compiled, self.W, self.U, out)
         return out
 
-    def weights(self) -> NDArray:
+    def weights(self) -> Floats:
         """The model, (features and constant feature, classes), as a new array."""
         W = self.W[:, : self.n_columns].copy()
         if self.averages:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from polymargin._kernels import kernels
+from polymargin.data.types import Floats
 from polymargin.kernel_functions import add_product
 from polymargin.problem import KernelProblem
 from polymargin.solvers.certificate import Certificate
@@ -329,7 +330,7 @@ class KernelEngine:
         return state["block"]
 
 
-def _largest(key: NDArray, among: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def _largest(key: Floats, among: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """The members of ``among`` with the largest keys, ``size`` at most, in no order."""
     if len(among) <= size:
         return among

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from polymargin._kernels import kernels
+from polymargin.data.types import Floats
 from polymargin.problem import Problem
 from polymargin.solvers.acceleration import OuterLoop, initial_kappa
 from polymargin.solvers.certificate import Certificate, relative_gap, squared_norm
@@ -66,7 +66,7 @@ def sweep_mode(state: State, blocked: Literal["auto"] | bool) -> str:
 class LinearModel:
     """Weights of the shape of the engine's, and the dual of the same moment."""
 
-    weights: NDArray
+    weights: Floats
     block: sparse.csr_array
 
 
@@ -163,7 +163,7 @@ class LinearEngine:
         self._scale_dual(start.block, V, factor)
         self._dual_sum = self.state.dual_sum()
 
-    def _scale_dual(self, block: sparse.csr_array, V: NDArray, factor: float) -> None:
+    def _scale_dual(self, block: sparse.csr_array, V: Floats, factor: float) -> None:
         self.state.set_dual((block * factor).tocsr())
         self.state.W[:] = V * V.dtype.type(factor)
 
@@ -244,7 +244,7 @@ class LinearEngine:
     # --- what it is worth ------------------------------------------------------------------------
 
     @property
-    def _point(self) -> NDArray:
+    def _point(self) -> Floats:
         """The primal point: W, or the outer loop's average of it."""
         return self.state.W if self.outer is None else self.outer.primal_point
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from polymargin.data.types import Floats
 from polymargin.kernel_functions import TrainingKernel, add_product
 
 FEW = 4  # times as many rows in the cache as are wanted: the wanted ones are copied
@@ -53,7 +54,7 @@ class RowCache:
         self._lay_out()
 
     def times(
-        self, rows: NDArray[np.int64], coef: NDArray, positions: NDArray[np.int64]
+        self, rows: NDArray[np.int64], coef: Floats, positions: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """``K[columns, rows] coef``, right at these positions; the next call overwrites it.
 
@@ -115,7 +116,7 @@ class MemberGram:
         self.members = np.zeros(0, np.int64)
 
     @property
-    def matrix(self) -> NDArray:
+    def matrix(self) -> Floats:
         """Kernel values of the members with the members; longer rows than that."""
         return self._room[: len(self.members)]
 

@@ -1,0 +1,12 @@
+"""Names of array types that many signatures use."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Floats: TypeAlias = NDArray[np.floating]  # float32 or float64, whichever the data are
+Matrix: TypeAlias = Floats | sparse.csr_array  # rows of data

@@ -198,11 +198,19 @@ class TrainingKernel:
         They are written to the rows ``places`` of ``out``; by default to its first ones.
         """
         out = np.empty((len(rows), len(columns)), self.dtype) if out is None else out
-        places = np.arange(len(rows)) if places is None else places
+        self._fill(rows, columns, out, np.arange(len(rows)) if places is None else places)
+        return out
+
+    def _fill(
+        self,
+        rows: NDArray[np.int64],
+        columns: NDArray[np.int64],
+        out: NDArray,
+        places: NDArray[np.int64],
+    ) -> None:
         for part, of_rows in self._parts(rows, self._tile[0]):
             for place, of_columns in self._parts(columns, self._tile[1]):
                 out[places[part], place] = self._values(of_rows, of_columns)
-        return out
 
     def times(
         self, columns: NDArray[np.int64], rows: NDArray[np.int64], coef: NDArray
@@ -283,20 +291,16 @@ class SharedKernel(TrainingKernel):
         """``k(x_i, x_i)``."""
         return np.diagonal(self.matrix).astype(np.float64)
 
-    def block(
+    def _fill(
         self,
         rows: NDArray[np.int64],
         columns: NDArray[np.int64],
-        out: NDArray | None = None,
-        places: NDArray[np.int64] | None = None,
-    ) -> NDArray:
-        """As :meth:`TrainingKernel.block`."""
-        out = np.empty((len(rows), len(columns)), self.dtype) if out is None else out
-        places = np.arange(len(rows)) if places is None else places
+        out: NDArray,
+        places: NDArray[np.int64],
+    ) -> None:
         for first in range(0, len(rows), ROWS_AT_ONCE):
             part = slice(first, first + ROWS_AT_ONCE)
             out[places[part]] = self.matrix[rows[part]].take(columns, axis=1)
-        return out
 
     def add_times(
         self,

@@ -46,26 +46,11 @@ struct LossParameters {
 struct HingeLoss {
     static constexpr bool unit_margins = true;
     static constexpr bool flat = true;
-    static constexpr bool takes_top_k = false;
     double margin(int, int) const { return 1; }
     template <class T>
     double conjugate(const DualEntry<T>*, int, double) const {
         return 0;
     }
-};
-
-// Those that look at the k largest margins.
-struct TopKLoss : HingeLoss {
-    static constexpr bool takes_top_k = true;
-    static constexpr bool coupled = true;
-    static constexpr bool has_violation = false;
-    int k;
-
-    explicit TopKLoss(int top_k) : k(top_k) {
-        if (k < 1) throw std::invalid_argument("top_k must be at least 1");
-    }
-    double at_zero(int) const { return 1; }
-    double cap(double c) const { return c / k; }
 };
 
 // sum_j max(h_j - t, 0)
@@ -84,6 +69,41 @@ inline double top_k_sum(std::vector<double>& values, int k) {
     for (int j = 0; j < k; ++j) total += values[j];
     return total;
 }
+
+// The hinge of every margin: sum_j max(0, h_j), block set p_j <= c.
+struct SumOfHinges : HingeLoss {
+    static constexpr bool has_violation = true;
+    double cap(double c) const { return c; }
+
+    template <class T>
+    double value(const T* h, int padded, Block<T>&) const {
+        return estimate(h, padded, 0);
+    }
+    template <class T>
+    PM_INLINE double estimate(const T* h, int padded, double) const {
+        return excess_sum(h, padded, T(0));
+    }
+    template <class T, class At>
+    double violation(T* h, int padded, double c, const DualEntry<T>* old, int count, At at) const {
+        return box_violation(h, padded, c, old, count, at);
+    }
+};
+
+// Those that look at the k largest margins.
+template <class Derived>
+struct TopKLoss : HingeLoss {
+    static constexpr bool coupled = true;
+    static constexpr bool has_violation = false;
+    int k;
+
+    explicit TopKLoss(int top_k) : k(top_k) {
+        if (k < 1) throw std::invalid_argument("top_k must be at least 1");
+    }
+    static Derived make(const LossParameters& p) { return Derived(p.top_k); }
+    Derived limited(int wrong) const { return Derived(std::min(k, wrong)); }
+    double at_zero(int) const { return 1; }
+    double cap(double c) const { return c / k; }
+};
 
 // Crammer-Singer, Weston-Watkins and top-k beta: only classes above a lower bound of the root can
 // have p > 0, so the Newton iteration runs on those few.

@@ -7,12 +7,9 @@
 
 namespace pm {
 
-struct TopKAlpha : TopKLoss {
+struct TopKAlpha : TopKLoss<TopKAlpha> {
     static constexpr const char* name = "top_k_alpha";
     using TopKLoss::TopKLoss;
-
-    static TopKAlpha make(const LossParameters& p) { return TopKAlpha(p.top_k); }
-    TopKAlpha limited(int wrong) const { return TopKAlpha(std::min(k, wrong)); }
 
     template <class T>
     double value(const T* h, int padded, Block<T>& block) const {

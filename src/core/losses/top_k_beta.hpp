@@ -7,12 +7,9 @@
 
 namespace pm {
 
-struct TopKBeta : TopKLoss {
+struct TopKBeta : TopKLoss<TopKBeta> {
     static constexpr const char* name = "top_k_beta";
     using TopKLoss::TopKLoss;
-
-    static TopKBeta make(const LossParameters& p) { return TopKBeta(p.top_k); }
-    TopKBeta limited(int wrong) const { return TopKBeta(std::min(k, wrong)); }
 
     template <class T>
     double value(const T* h, int padded, Block<T>& block) const {

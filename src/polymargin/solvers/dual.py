@@ -152,18 +152,13 @@ class DualSolver(Settings):
         clock = Clock()
         self._check(problem)
         seed = draw_seed(random_state)
+        given = None if random_state is None else seed
+        length = None if self.certify else max_iter
         file = None
         if checkpoint is not None:
-            depends = made_for(
-                problem,
-                self,
-                tol=tol,
-                random_state=None if random_state is None else seed,
-                n_jobs=n_jobs,
-                start=start,
-                length=None if self.certify else max_iter,
+            file = checkpoint.open(
+                made_for(problem, self, tol, given, n_jobs, start=start, length=length)
             )
-            file = checkpoint.open(depends)
         engine = self._engine(problem, np.random.default_rng(seed), max_iter, n_jobs)
         run = self._run(engine, tol, max_iter, verbose, clock)
         try:
@@ -209,16 +204,9 @@ class DualSolver(Settings):
         Cs = [float(C) for C in Cs]
         file = None
         if checkpoint is not None:
-            depends = made_for(
-                problem,
-                self,
-                tol=tol,
-                random_state=None if random_state is None else seed,
-                n_jobs=n_jobs,
-                start=None,
-                length=max_iter,
-            )
-            file = PathFile(checkpoint.open(depends | {"Cs": repr(Cs)}))
+            given = None if random_state is None else seed
+            depends = made_for(problem, self, tol, given, n_jobs)
+            file = PathFile(checkpoint.open(depends | {"Cs": repr(Cs), "max_iter": repr(max_iter)}))
         engine: LinearEngine | None = None
         for i, C in enumerate(Cs):
             scaled = problem.with_cost(C * problem.c)

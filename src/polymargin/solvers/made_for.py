@@ -13,12 +13,12 @@ from polymargin.version import __version__
 def made_for(
     problem: Problem,
     settings: Settings,
-    *,
     tol: float,
     random_state: int | None,
     n_jobs: int,
-    start: DualSolution | None,
-    length: int | None,
+    *,
+    start: DualSolution | None = None,
+    length: int | None = None,
 ) -> dict[str, str]:
     """Everything a run depends on, hashed: a checkpoint is for the same only.
 

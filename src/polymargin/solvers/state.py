@@ -89,6 +89,7 @@ class State:
         self.kappa = 0.0
         self.gap = np.zeros(n)
         self.threshold = np.zeros(n, dtype)
+        self._violation: NDArray[np.float64] | None = None
         self._engine = self._make_engine()
 
     def new_weights(self) -> Floats:
@@ -153,10 +154,11 @@ class State:
         self._engine.set_method(name, tol)
 
     def track_violation(self) -> NDArray[np.float64]:
-        """An array that every visit writes the example's violation of optimality to."""
-        violation = np.zeros(self.problem.n_examples)
-        self._engine.track_violation(violation)
-        return violation
+        """The array that every visit from now on writes the example's violation to."""
+        if self._violation is None:
+            self._violation = np.zeros(self.problem.n_examples)
+            self._engine.track_violation(self._violation)
+        return self._violation
 
     def free_examples(self) -> NDArray[np.int64]:
         """Examples with a dual variable strictly between its bounds."""

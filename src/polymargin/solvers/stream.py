@@ -105,7 +105,7 @@ class StreamModel:
 
     @property
     def _lanes(self) -> int:
-        return int(kernels.vector_bytes) // self.dtype.itemsize
+        return int(kernels.vector_bytes // self.dtype.itemsize)
 
     def _zeros(self, columns: int) -> Floats:
         return aligned_zeros((self.n_features + (self.intercept_scaling != 0), columns), self.dtype)

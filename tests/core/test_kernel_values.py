@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from polymargin.solvers.row_cache import MemberGram, RowCache
+from polymargin.solvers.engines.row_cache import MemberGram, RowCache
 from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 

@@ -16,7 +16,7 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from polymargin import KernelMulticlassSVC, KernelSolver, LinearMulticlassSVC
-from polymargin.solvers import kernel as solver_module
+from polymargin.solvers.engines import kernel as solver_module
 from tests.estimators import LOSS_PARAMS, loss_id, make_problem, make_sparse_problem
 from tests.estimators.test_conformance import run_at_the_default_tolerance
 from tests.reference.objective import Spec, primal

@@ -201,11 +201,11 @@ def test_problems_that_differ_in_costs_share_what_was_computed_from_x():
     other = problem.with_cost(2 * problem.c)
     assert other.X is problem.X
     assert other.squared_norms is norms
-    assert other.prepared is problem.prepared
+    assert other.rows is problem.rows
     np.testing.assert_array_equal(problem.c, 1.0)
-    rows = problem.prepared["rows"]
+    layout = problem.rows.layout(10**6)
     DualSolver().solve(other, max_iter=5, tol=1.0)
-    assert problem.prepared["rows"] is rows
+    assert other.rows.layout(10**6)[0] is layout[0]
 
 
 def test_costs_of_the_caller_are_not_touched():

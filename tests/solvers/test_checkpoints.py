@@ -293,7 +293,7 @@ def test_a_checkpoint_is_plain_arrays(stopped):
         assert all(np.array_equal(plain[name], archive.array(name)) for name in names)
         assert all(plain[name].dtype != object for name in names)
         state = dict(archive.manifest["state"]["$dict"])
-    assert {"state", "random", "history"} <= set(state) and state["n_iter"] == 4
+    assert {"engine", "history", "guess"} <= set(state) and state["n_iter"] == 4
 
 
 CHANGES = {

@@ -117,6 +117,12 @@ std::tuple<double, double, double> extrapolate(Matrix2<T> W, Matrix2<T> Y, Matri
 }
 
 template <class T>
+double squared_norm(Matrix2<const T> W) {
+    nb::gil_scoped_release release;
+    return pm::sum_of_squares(W.data(), static_cast<std::int64_t>(W.size()));
+}
+
+template <class T>
 void bind(nb::module_& m, const char* blocks, const char* name) {
     using E = LinearEngine<T>;
     bind_blocks<T>(m, blocks);
@@ -141,6 +147,8 @@ void bind(nb::module_& m, const char* blocks, const char* name) {
         nb::rv_policy::take_ownership, "rows"_a, "loss"_a, nb::kw_only(), "intercept_scaling"_a,
         "n_classes"_a, "y"_a.noconvert(), "c"_a.noconvert(), "squared_norms"_a.noconvert(),
         "threshold"_a.noconvert(), "gap"_a.noconvert());
+    m.def("squared_norm", &squared_norm<T>, "W"_a.noconvert(),
+          "The sum of squares, accumulated in double.");
     m.def("extrapolate", &extrapolate<T>, "W"_a.noconvert(), "Y"_a.noconvert(),
           "previous"_a.noconvert(), "mean"_a.noconvert(), "kappa"_a, "beta"_a, "blend"_a,
           "The outer step; returns ||W||^2, ||V||^2 and W.V before it.");

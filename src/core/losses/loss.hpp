@@ -117,7 +117,7 @@ PM_INLINE T solve_by_threshold(const T* b, int padded, double u, double s, T gue
     const int listed = round_up_lanes<T>(block.count);
     for (int e = block.count; e < listed; ++e) block.b[e] = -kInfinity<T>;
     const T t = solve_threshold<Capped>(block.b.data(), listed, T(u), T(s), guess);
-    block.clip(double(t), u);
+    block.clip(refined_threshold(block.b.data(), block.count, t, u, s), u);
     block.scale_to(s);
     return t;
 }

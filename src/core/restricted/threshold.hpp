@@ -101,4 +101,21 @@ T solve_threshold(const T* b, int padded, T u, T s, T t0) {
     return t;
 }
 
+// The root in double: sums of many float32 entries have lost digits that p = b - t needs.
+template <class T>
+PM_INLINE double refined_threshold(const T* b, int count, T t, double u, double s) {
+    constexpr int many = 32;
+    if (sizeof(T) == sizeof(double) || count < many) return double(t);
+    double mass = 0, free = 0;
+    for (int e = 0; e < count; ++e) {
+        const double x = double(b[e]) - double(t);
+        const bool is_free = x > 0 && x < u;
+        mass += is_free ? double(b[e]) : x > 0 ? u : 0.0;
+        free += is_free;
+    }
+    const bool tight = double(t) >= s;
+    const double slope = free + (tight ? 0.0 : 1.0);
+    return slope > 0 ? (mass - (tight ? s : 0.0)) / slope : double(t);
+}
+
 }  // namespace pm

@@ -111,6 +111,8 @@ class CsrRows(Rows):
         if not compiled.canonical:
             X = X.copy()
             X.sum_duplicates()
+            if not np.isfinite(X.data).all():
+                raise ValueError("X has duplicate entries whose sum is infinite or NaN.")
             X, compiled = _checked(X)
         super().__init__(X, compiled)
         self.per_row = X.nnz / max(1, self.n)

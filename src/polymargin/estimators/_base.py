@@ -189,7 +189,7 @@ class CertifiedClassifier(
         if not solution.status.is_early:
             return
         stalled = solution.status is Status.STALLED
-        reason = "the precision of its values" if stalled else f"its {solution.status}"
+        reason = "the precision of its kernel values" if stalled else f"its {solution.status}"
         warnings.warn(
             f"{type(self).__name__} stopped at {reason} after {solution.n_iter} "
             f"{self._unit_of_work}, at a relative duality gap of {solution.gap:.2g} "

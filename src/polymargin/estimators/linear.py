@@ -328,6 +328,8 @@ class LinearMulticlassSVC(
 
 
 def check_overflow(solution: Solution) -> None:
-    """Raise ``ValueError`` where the weights are not numbers."""
-    if not np.isfinite(solution.coef).all() or np.isinf(solution.primal):
+    """Raise ``ValueError`` where the weights are not numbers; those of a finite objective are."""
+    if np.isfinite(solution.primal):
+        return
+    if np.isinf(solution.primal) or not np.isfinite(solution.coef).all():
         raise ValueError("Training overflowed: scale the features or use a smaller C.")

@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
+from polymargin._kernels import kernels
 from polymargin.data.types import Floats
 
 ROUNDING = 1e-5  # a dual above the primal by more than this part is not rounding
@@ -44,6 +43,5 @@ def relative_gap(difference: float, primal: float) -> float:
 
 
 def squared_norm(W: Floats) -> float:
-    """``||W||^2`` accumulated in double, without a copy of W in double."""
-    blocks = (W[first : first + 4096] for first in range(0, len(W), 4096))
-    return float(sum(np.einsum("ij,ij->", part, part, dtype=np.float64) for part in blocks))
+    """``||W||^2`` of a C-contiguous array, accumulated in double."""
+    return float(kernels.squared_norm(W))

@@ -115,18 +115,16 @@ class Run(Generic[Model]):
     def loop(self, progress: Progress | None = None, saver: Saver | None = None) -> None:
         """Passes until a rule is met."""
         report = to_all_listeners(progress)
-        if self.certificate is not None and self._is_over(None):  # a start may be good enough
-            return
-        while True:
+        over = self._is_over(None)  # a start may be good enough
+        while not over:
             goal = math.inf if self.certificate is None else self.rule.goal(self.certificate)
             seen = self.engine.advance(goal, self._out_of_time)
             self.n_iter += 1
             self._look_at(seen)
             if report is not None:
                 report(self._record(seen))
-            if self._is_over(seen):
-                break
-            if saver is not None and saver.due(self.n_iter):
+            over = self._is_over(seen)
+            if not over and saver is not None and saver.due(self.n_iter):
                 saver.save(self.state_dict())
         if saver is not None and self.n_iter >= self.max_iter and not self.has_converged:
             saver.save(self.state_dict())  # to go on from with a larger max_iter

@@ -137,8 +137,8 @@ class Run(Generic[Model]):
         return self.status is Status.CONVERGED
 
     def _is_over(self, seen: Seen | None) -> bool:
-        """Whether a rule is met; then the status says which."""
-        for rule in self._rules:
+        """Whether a rule is met; then the status says which. One pass is made in any time."""
+        for rule in self._rules[:-1] if seen is None else self._rules:
             if rule.met(self._look(seen)) and self._is_met_by_all(rule, seen):
                 if self.certify:
                     self.status = rule.status

@@ -74,7 +74,9 @@ def assert_close(p, expected, scale, dtype=np.float64):
     assert p.dtype == dtype
     assert p.shape == expected.shape
     error = np.max(np.abs(p.astype(np.float64) - expected))
-    assert error <= ACCURACY[dtype] * scale, f"error {error:.2e} at scale {scale:.2e}"
+    step = float(np.finfo(dtype).smallest_subnormal)  # between the numbers next to zero
+    allowed = max(ACCURACY[dtype] * scale, 2 * step)
+    assert error <= allowed, f"error {error:.2e} at scale {scale:.2e}"
 
 
 def assert_sum(p, z, dtype=np.float64, at_most=False):

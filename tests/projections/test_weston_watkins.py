@@ -47,6 +47,7 @@ def assert_exact(v, C, method, dtype=np.float64, factor=1.0):
 @example(v=[3.0, 2.0, 1.0], C=1.0)
 @example(v=[1e12, 1e12, 1e-12], C=1e-12)
 @example(v=[1e12, 1e12, 1e-12], C=1e12)
+@example(v=[2.225073858507e-312] * 5, C=1e-12)  # subnormal
 @given(v=small_vectors(), C=SIZES)
 def test_small_problems(method, v, C):
     # greedy: its tolerance of 1e-12 bounds the error by twice that
@@ -55,6 +56,7 @@ def test_small_problems(method, v, C):
 
 @every_method
 @examples(100)
+@example(v=[1.7632415262334343e-40], C=1e-12)  # subnormal
 @given(v=small_vectors(), C=SIZES)
 def test_small_problems_in_single_precision(method, v, C):
     assert_exact(v, C, method, np.float32)

@@ -6,8 +6,6 @@ The solver reports a pass when it is over, so both hooks of its task run then.
 
 from __future__ import annotations
 
-from typing import Any
-
 from polymargin.estimators.compat import CallbackContext
 from polymargin.solvers.progress import Record
 
@@ -35,7 +33,7 @@ class PassReporter:
     """
 
     def __init__(
-        self, context: CallbackContext, estimator: Any, hook_arguments: dict[str, Any]
+        self, context: CallbackContext, estimator: object, hook_arguments: Mapping[str, object]
     ) -> None:
         self.stopped = False
         self._context = context

@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -83,7 +82,7 @@ def has_callbacks(estimator: object) -> bool:
 
 
 def check_sample_weight(
-    sample_weight: ArrayLike | None, X: Any, *, allow_all_zero_weights: bool = False
+    sample_weight: ArrayLike | None, X: object, *, allow_all_zero_weights: bool = False
 ) -> NDArray[np.float64]:
     """Give the weights of the rows of X, finite and not negative; ones for None.
 

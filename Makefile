@@ -25,10 +25,10 @@ BIN := $(VENV)/$(BIN_DIR)
 OLDEST_BIN := $(OLDEST_VENV)/$(BIN_DIR)
 SANITIZE_BIN := $(SANITIZE_VENV)/$(BIN_DIR)
 
-PYTHON_CODE := src/polymargin tests benchmarks examples
+PYTHON_CODE := src/polymargin tests benchmarks examples tools
 KERNELS := $(shell find src/core -name '*.hpp' -o -name '*.cpp' 2>/dev/null)
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard README.md LICENSE) \
-	$(shell find src -type f -not -name '*.pyc' -not -name '*.so' -not -name '*.pyd' 2>/dev/null)
+	$(shell find src -type f -not -name '*.pyc' -not -name '*.so' -not -name '*.pyd' -not -name '*.pyi' 2>/dev/null)
 WHEELS := $(VENV)/wheel
 WHEEL = $$(ls $(WHEELS)/polymargin-*.whl)
 
@@ -54,12 +54,16 @@ test: $(VENV)/.extra-test ## run the tests (PYTEST_ARGS="-k name", --run-slow, .
 test-oldest: $(OLDEST_VENV)/.package ## run the tests with the oldest versions that pyproject.toml allows
 	OPENBLAS_NUM_THREADS=1 $(OLDEST_BIN)/python -m pytest -n $(PYTEST_WORKERS) $(PYTEST_ARGS)
 
-lint: $(VENV)/.extra-dev ## check style and types of the Python and C++ code
+lint: $(VENV)/.extra-dev ## check style, types, layers and layout of the Python and C++ code
+	@cp $(VENV)/build/_core.pyi src/polymargin/  # types of the compiled module, as built
 	@failed=""; \
 	check() { echo "==> $$*"; "$$@" || failed="$$failed [$$*]"; }; \
 	check $(BIN)/ruff check $(PYTHON_CODE); \
 	check $(BIN)/ruff format --check $(PYTHON_CODE); \
 	check $(BIN)/mypy src/polymargin; \
+	check $(BIN)/lint-imports; \
+	check $(BIN)/python tools/check_layout.py; \
+	check $(BIN)/python tools/walk.py --check; \
 	echo "==> clang-format on src/core"; \
 	$(BIN)/clang-format --dry-run --Werror $(KERNELS) || failed="$$failed [clang-format]"; \
 	if [ -n "$$failed" ]; then echo "lint failed:$$failed"; exit 1; fi; \

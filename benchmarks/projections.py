@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.reference_optima import write_json
 from polymargin import instruction_set
-from polymargin._kernels import kernels
+from polymargin.core import core
 from polymargin.projections import project_simplex
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -63,7 +63,7 @@ def fastest(run: Callable[[], object], repeats: int) -> float:
 def thresholds(V: Matrix, z: Matrix) -> Matrix:
     """Return the simplex thresholds of the rows."""
     tau = np.full(len(V), np.nan)
-    kernels.project_simplex("newton", V, z, 0.0, 1, tau, np.empty_like(V))
+    core.project_simplex("newton", V, z, 0.0, 1, tau, np.empty_like(V))
     return tau
 
 
@@ -73,7 +73,7 @@ def simplex_runs(V: Matrix, size_of_simplex: float, guess: Matrix) -> dict[str, 
     none = np.full(len(V), np.nan)
 
     def run(method: str, tau: Matrix = none) -> Callable:
-        return lambda: kernels.project_simplex(method, V, z, 1e-15, 1, tau.copy(), P)
+        return lambda: core.project_simplex(method, V, z, 1e-15, 1, tau.copy(), P)
 
     runs = {method: run(method) for method in ("sort", "pivot", "bisection", "condat", "newton")}
     return runs | {"newton, warm start": run("newton", guess)}
@@ -87,16 +87,16 @@ def other_runs(V: Matrix) -> dict[str, Callable]:
     k = min(K, n)
 
     def weston_watkins(method: str) -> Callable:
-        return lambda: kernels.solve_weston_watkins(
+        return lambda: core.solve_weston_watkins(
             method, V, ones, 1e-9, 100 * n + 10_000, violation, P
         )
 
     methods = ["walrus", "newton"] + (["greedy"] if n <= GREEDY_LIMIT else [])
     return {f"weston-watkins {method}": weston_watkins(method) for method in methods} | {
-        "1-norm ball": lambda: kernels.project_l1_ball(V, ones, P),
-        "capped simplex": lambda: kernels.project_capped_simplex(V, upper, ones, True, P),
-        "top-k simplex": lambda: kernels.project_top_k(V, k, ones, 0.0, P),
-        "top-k cone": lambda: kernels.project_top_k(V, k, np.full(len(V), np.inf), 0.0, P),
+        "1-norm ball": lambda: core.project_l1_ball(V, ones, P),
+        "capped simplex": lambda: core.project_capped_simplex(V, upper, ones, True, P),
+        "top-k simplex": lambda: core.project_top_k(V, k, ones, 0.0, P),
+        "top-k cone": lambda: core.project_top_k(V, k, np.full(len(V), np.inf), 0.0, P),
     }
 
 

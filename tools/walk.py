@@ -1,8 +1,8 @@
 """The walk of one fit, from a trace of a real one, for docs/architecture.md.
 
 ``python tools/walk.py`` writes it into the page, ``--check`` says whether the page is up to date.
-Every module of the package that ``LinearMulticlassSVC.fit`` enters is listed once, where it is first
-entered; the loop alone is entered again by what it drives.
+Every module of the package that ``LinearMulticlassSVC.fit`` enters is listed once, where it is
+first entered.
 """
 
 from __future__ import annotations

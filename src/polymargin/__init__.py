@@ -1,7 +1,7 @@
 """polymargin: multiclass support vector machines, solved exactly, with a certificate."""
 
 from polymargin import export, io, projections
-from polymargin._kernels import instruction_set
+from polymargin.core import instruction_set
 from polymargin.displays import (
     ConfusedPairsDisplay,
     ConvergenceDisplay,

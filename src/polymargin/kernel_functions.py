@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from polymargin._kernels import kernels
+from polymargin.core import core
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "precomputed")
 Kernel = str | Callable[[Any, Any], Any]
@@ -84,7 +84,7 @@ class KernelFunction:
         if self.kernel == "rbf":
             a_norms = squared_row_norms(A) if a_norms is None else a_norms
             b_norms = squared_row_norms(B) if b_norms is None else b_norms
-            kernels.rbf_from_products(K, a_norms, b_norms, self.gamma)
+            core.rbf_from_products(K, a_norms, b_norms, self.gamma)
             return K
         K *= K.dtype.type(self.gamma)
         K += K.dtype.type(self.coef0)
@@ -143,7 +143,7 @@ SPARSE = 0.4  # a matrix product with fewer nonzeros than this leaves out the ot
 def add_product(K: NDArray, coef: NDArray, out: NDArray[np.float64]) -> None:
     """``out += K[:, :len(out)].T @ coef``; rows of ``coef`` are often zero in most classes."""
     if np.count_nonzero(coef) < SPARSE * coef.size:
-        kernels.add_product(K, np.ascontiguousarray(coef), out)
+        core.add_product(K, np.ascontiguousarray(coef), out)
     else:
         out += K[:, : len(out)].T @ coef
 

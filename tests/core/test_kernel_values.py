@@ -4,13 +4,13 @@ from functools import partial
 
 import numpy as np
 import pytest
-from polymargin.solvers.engines.row_cache import MemberGram, RowCache
 from scipy import sparse
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 
 from polymargin import kernel_functions
-from polymargin._kernels import kernels
+from polymargin.core import core
 from polymargin.kernel_functions import KernelFunction, TrainingKernel, resolve_gamma
+from polymargin.solvers.engines.row_cache import MemberGram, RowCache
 
 FUNCTIONS = [
     ("linear", {}),
@@ -24,11 +24,11 @@ FUNCTIONS = [
 def test_exponentials_have_all_their_digits(dtype, accuracy):
     x = np.r_[0.0, np.logspace(-9, 1.9, 20_001), np.linspace(0, 80, 20_001)].astype(dtype)
     K = np.zeros((1, len(x)), dtype)
-    kernels.rbf_from_products(K, np.zeros(1, dtype), x, 1.0)
+    core.rbf_from_products(K, np.zeros(1, dtype), x, 1.0)
     expected = np.exp(-x.astype(np.longdouble))
     assert K[0, 0] == 1.0
     assert np.max(np.abs(K[0] - expected) / expected) < accuracy
-    kernels.rbf_from_products(K, np.zeros(1, dtype), np.full(len(x), 1e30, dtype), 1.0)
+    core.rbf_from_products(K, np.zeros(1, dtype), np.full(len(x), 1e30, dtype), 1.0)
     assert 0 <= K.max() < 1e-30
 
 
@@ -108,7 +108,7 @@ def test_sparse_products_are_dense_products(shape, part, dtype, accuracy):
     coef = rng.standard_normal((rows, sums)) * (rng.random((rows, sums)) < part)
     coef = coef.astype(dtype)
     out = np.ones((columns, sums))
-    kernels.add_product(K, coef, out)
+    core.add_product(K, coef, out)
     expected = 1 + K[:, :columns].T.astype(float) @ coef
     np.testing.assert_allclose(out, expected, atol=accuracy)
     out = np.ones((columns, sums))
@@ -121,7 +121,7 @@ def test_sparse_products_are_dense_products(shape, part, dtype, accuracy):
 )
 def test_products_of_shapes_that_do_not_fit_are_refused(shapes):
     with pytest.raises(ValueError, match="do not fit"):
-        kernels.add_product(*(np.zeros(shape) for shape in shapes))
+        core.add_product(*(np.zeros(shape) for shape in shapes))
 
 
 def test_rows_in_use_stay_in_the_cache():

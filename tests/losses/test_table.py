@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from polymargin import LOSSES, Loss, get_loss
-from polymargin._kernels import kernels
+from polymargin.core import core
 from polymargin.losses import loss_class
 
 every_loss = pytest.mark.parametrize("name", LOSSES)
@@ -24,7 +24,7 @@ def test_every_compiled_loss_has_a_class_that_names_it(name):
 
 def test_an_unknown_loss_is_refused_by_compiled_code_too():
     with pytest.raises(ValueError, match="unknown loss"):
-        kernels.Loss("hinge")
+        core.Loss("hinge")
 
 
 @every_loss

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from polymargin._kernels import kernels
+from polymargin.core import core
 from polymargin.projections import project_l1_ball, project_simplex
 from tests.projections.inputs import (
     DTYPES,
@@ -132,7 +132,7 @@ def test_bisection_does_stop_early():
 def warm_start(v, z, guess):
     V, P = np.atleast_2d(v), np.empty((1, len(v)))
     tau = np.array([guess])
-    assert kernels.project_simplex("newton", V, np.array([z]), 0.0, 1, tau, P) == -1
+    assert core.project_simplex("newton", V, np.array([z]), 0.0, 1, tau, P) == -1
     return P[0], tau[0]
 
 
@@ -161,7 +161,7 @@ def test_newton_starts_from_guesses_on_either_side(n):
 @given(v=small_vectors(), z=SIZES)
 def test_thresholds_are_exact(method, v, z):
     V, P, tau = np.array([v]), np.empty((1, len(v))), np.array([np.nan])
-    kernels.project_simplex(method, V, np.array([z]), 0.0, 1, tau, P)
+    core.project_simplex(method, V, np.array([z]), 0.0, 1, tau, P)
     expected = float(reference.simplex_threshold(reference.exact(v), Fraction(z)))
     assert tau[0] == pytest.approx(expected, rel=0, abs=1e-12 * max(z, np.max(np.abs(v))))
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from polymargin._kernels import kernels
+from polymargin.core import core
 from polymargin.data.structure import check_sparse_structure
 from polymargin.data.types import Floats, Matrix
 from polymargin.storage import digest_of
@@ -88,7 +88,7 @@ class DenseRows(Rows):
 
     def __init__(self, X: Floats) -> None:
         X = np.ascontiguousarray(X)
-        super().__init__(X, kernels.dense_rows(X))
+        super().__init__(X, core.dense_rows(X))
         self.per_row = float(self.d)
 
     def digest(self) -> str:
@@ -172,10 +172,11 @@ def _checked(X: sparse.csr_array | sparse.csr_matrix) -> tuple[sparse.csr_array,
     if index_type not in (np.int32, np.int64):
         check_sparse_structure(X)
         index_type = np.dtype(np.int64)
-    data, indices, indptr = (np.require(part, requirements=["C", "A"]) for part in _parts(X))
-    indices, indptr = (part.astype(index_type, copy=False) for part in (indices, indptr))
+    data: Floats = np.require(X.data, requirements=["C", "A"])
+    indices: NDArray[np.int64] = np.require(X.indices, index_type, ["C", "A"])  # or int32
+    indptr: NDArray[np.int64] = np.require(X.indptr, index_type, ["C", "A"])
     try:
-        compiled = kernels.csr_rows(data, indices, indptr, X.shape[1])
+        compiled = core.csr_rows(data, indices, indptr, X.shape[1])
         if compiled.n != X.shape[0]:
             raise ValueError(f"indptr is that of {compiled.n} rows, not {X.shape[0]}.")
     except (ValueError, TypeError):
@@ -184,7 +185,3 @@ def _checked(X: sparse.csr_array | sparse.csr_matrix) -> tuple[sparse.csr_array,
     n_stored = int(indptr[-1])
     view = sparse.csr_array((data[:n_stored], indices[:n_stored], indptr), shape=X.shape)
     return view, compiled
-
-
-def _parts(X: sparse.csr_array | sparse.csr_matrix) -> tuple[Floats, Floats, Floats]:
-    return X.data, X.indices, X.indptr

@@ -6,6 +6,8 @@ The solver reports a pass when it is over, so both hooks of its task run then.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from polymargin.estimators.compat import CallbackContext
 from polymargin.solvers.progress import Record
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
-from polymargin._kernels import kernels
+from polymargin.core import core
 from polymargin.files.dataset import Dataset
 from polymargin.files.errors import DataFileError
 from polymargin.files.streams import errors_in, is_stdin, name_of, open_bytes
@@ -142,7 +142,7 @@ def new_parser(
         raise ValueError(f"zero_based must be True, False or 'auto', got {zero_based!r}.")
     if n_features is not None and n_features < 0:
         raise ValueError(f"n_features must not be negative, got {n_features}.")
-    parser = kernels.SvmlightParserF32 if dtype == np.float32 else kernels.SvmlightParserF64
+    parser = core.SvmlightParserF32 if dtype == np.float32 else core.SvmlightParserF64
     largest = _LARGEST_INDEX
     if n_features is not None:
         largest = n_features - 1 if zero_based is True else n_features

@@ -17,12 +17,12 @@ from __future__ import annotations
 
 import importlib
 
-from polymargin._kernels import kernels
+from polymargin.core import core
 from polymargin.losses.base import Loss
 
 __all__ = ["LOSSES", "Loss", "get_loss", "loss_class"]
 
-LOSSES: tuple[str, ...] = tuple(kernels.loss_names())
+LOSSES: tuple[str, ...] = tuple(core.loss_names())
 
 
 def loss_class(name: str) -> type[Loss]:

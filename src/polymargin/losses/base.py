@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polymargin._kernels import kernels
+from polymargin.core import core
 from polymargin.data.types import Floats
 
 
@@ -41,7 +41,7 @@ class Loss(ABC):
     @property
     def compiled(self) -> Any:
         """The compiled twin."""
-        return kernels.Loss(self.name, **{name: getattr(self, name) for name in self.parameters})
+        return core.Loss(self.name, **{name: getattr(self, name) for name in self.parameters})
 
     @property
     def coupled(self) -> bool:
@@ -182,7 +182,7 @@ class Loss(ABC):
         if start is not None:
             p[:] = np.reshape(np.asarray(start), rows.shape)
         hint = np.ascontiguousarray(np.broadcast_to(np.asarray(guess, p.dtype), len(p)))
-        kernels.solve_restricted(
+        core.solve_restricted(
             self.compiled, *self.check_restricted(method, tol), rows, bounds, hint, p
         )
         return p.reshape(b.shape)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from polymargin._kernels import kernels
+from polymargin.core import core
 from polymargin.projections._checks import (
     Floats,
     as_rows,
@@ -85,7 +85,7 @@ def project_simplex(
         seed = int(check_random_state(random_state).randint(1, 2**31 - 1))
     P = np.empty_like(V)
     guesses = np.full(len(V), np.nan)
-    check_finite(kernels.project_simplex(method, V, sums, tol, seed, guesses, P))
+    check_finite(core.project_simplex(method, V, sums, tol, seed, guesses, P))
     return like_input(P, v)
 
 
@@ -123,7 +123,7 @@ def project_l1_ball(v: ArrayLike, z: ArrayLike = 1.0) -> Floats:
     V = as_rows(v)
     radii = positive_per_row("z", z, len(V))
     P = np.empty_like(V)
-    check_finite(kernels.project_l1_ball(V, radii, P))
+    check_finite(core.project_l1_ball(V, radii, P))
     return like_input(P, v)
 
 
@@ -175,7 +175,7 @@ def project_capped_simplex(
     if equality:
         _check_feasible(caps, sums, V)
     P = np.empty_like(V)
-    check_finite(kernels.project_capped_simplex(V, caps, sums, bool(equality), P))
+    check_finite(core.project_capped_simplex(V, caps, sums, bool(equality), P))
     return like_input(P, v)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polymargin._kernels import kernels
+from polymargin.core import core
 from polymargin.projections._checks import (
     Floats,
     as_rows,
@@ -96,5 +96,5 @@ def _project(V: Floats, k: int, bounds: NDArray[np.float64], bias: float, v: Arr
     k = check_k(k, V.shape[1])
     bias = in_range("bias", bias, 1e100, "be at least 0 and less than 1e100")
     P = np.empty_like(V)
-    check_finite(kernels.project_top_k(V, k, bounds, bias, P))
+    check_finite(core.project_top_k(V, k, bounds, bias, P))
     return like_input(P, v)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from polymargin._kernels import kernels
+from polymargin.core import core
 from polymargin.projections._checks import (
     Floats,
     as_rows,
@@ -77,7 +77,7 @@ def solve_weston_watkins(
     P = np.empty_like(V)
     violations = np.zeros(len(V))
     max_steps = 100 * V.shape[1] + 10_000
-    check_finite(kernels.solve_weston_watkins(method, V, bounds, tol, max_steps, violations, P))
+    check_finite(core.solve_weston_watkins(method, V, bounds, tol, max_steps, violations, P))
     missed = np.flatnonzero(violations > tol)
     if missed.size:
         warnings.warn(

@@ -26,7 +26,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin._kernels import kernels
+from polymargin.core import core
 from polymargin.problem import Problem
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.state import State
@@ -115,7 +115,7 @@ class OuterLoop:
             blend = 1.0
         mean = self._previous if self._mean is None else self._mean
         beta = (root - 1.0) / (root + 1.0)
-        w, v, both = kernels.extrapolate(
+        w, v, both = core.extrapolate(
             state.W, state.Y, self._previous, mean, state.kappa, beta, blend
         )
         return v, max(0.0, w + v - 2.0 * both)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from polymargin._kernels import kernels
+from polymargin.core import core
 from polymargin.data.types import Floats
 
 ROUNDING = 1e-5  # a dual above the primal by more than this part is not rounding
@@ -44,4 +44,4 @@ def relative_gap(difference: float, primal: float) -> float:
 
 def squared_norm(W: Floats) -> float:
     """``||W||^2`` of a C-contiguous array, accumulated in double."""
-    return float(kernels.squared_norm(W))
+    return float(core.squared_norm(W))

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin._kernels import kernels
+from polymargin.core import core
 from polymargin.solvers.patterns import PatternStore
 
 OPERATIONS = ("process_new", "process_old", "optimize")
@@ -223,7 +223,7 @@ class LaRank:
 
     def _new_machine(self, seed: int) -> Any:
         s = self.settings
-        machine = kernels.LaRankF32 if self.dtype == np.float32 else kernels.LaRankF64
+        machine = core.LaRankF32 if self.dtype == np.float32 else core.LaRankF64
         return machine(
             C=s.C,
             eta=s.eta,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polymargin._kernels import instruction_set
+from polymargin.core import instruction_set
 from polymargin.problem import Problem
 from polymargin.solvers.settings import Settings
 from polymargin.solvers.solution import DualSolution

@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin._kernels import kernels
+from polymargin.core import core
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.state import Pass, State, SweepTotals
 
@@ -118,7 +118,7 @@ class AdaptiveSchedule:
         """How many short passes pay after a pass that saw this many dual entries."""
         if self._pass < FIRST_SHORT or len(self._busy) == 0:
             return 0
-        vectors = self._state.W.itemsize * self._state.ld // kernels.vector_bytes
+        vectors = self._state.W.itemsize * self._state.ld // core.vector_bytes
         listed = entries / len(self._busy) + 1
         return min(int(vectors / (LISTED_COST * listed)), MOST_SHORT)
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from polymargin._kernels import kernels
+from polymargin.core import core
 from polymargin.data.types import Floats
 from polymargin.problem import Problem
 from polymargin.solvers.checkpoint import Tree
@@ -80,7 +80,7 @@ class State:
         self.problem = problem
         n, dtype = problem.n_examples, problem.rows.dtype
         self.dtype = dtype
-        lanes = kernels.vector_bytes // dtype.itemsize
+        lanes = core.vector_bytes // dtype.itemsize
         self.ld = -(-problem.n_classes // lanes) * lanes
         self._c = np.array(problem.c, np.float64)  # the engine reads it: see set_cost
         self._rows, self.features = problem.rows.layout(self.ld)
@@ -111,7 +111,7 @@ class State:
 
     def _make_engine(self) -> Any:
         pb = self.problem
-        return kernels.linear_engine(
+        return core.linear_engine(
             self._rows,
             pb.loss.compiled,
             intercept_scaling=pb.intercept_scaling,

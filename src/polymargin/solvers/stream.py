@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin._kernels import kernels
+from polymargin.core import core
 from polymargin.data import Rows
 from polymargin.data.types import Floats
 from polymargin.losses import Loss
@@ -88,24 +88,26 @@ class StreamModel:
         self.dtype = np.dtype(dtype)
         self.intercept_scaling = intercept_scaling
         capacity, revisits = int(settings.reservoir), int(settings.revisits)
-        self._made_with = {
-            "n_features": n_features,
-            "intercept_scaling": intercept_scaling,
-            "capacity": capacity,
-            "revisits": revisits if capacity else 0,
-            "seed": seed,
-        }
+        self._made_with = (capacity, revisits if capacity else 0, seed)
         self._engine = self._new_engine()
         self.W = self._zeros(self._lanes)
         self.U = self._zeros(self._lanes) if settings.average else self.W[:0]
 
     def _new_engine(self) -> Any:
-        kind = kernels.StreamF32 if self.dtype == np.float32 else kernels.StreamF64
-        return kind(self.loss.compiled, **self._made_with)
+        kind = core.StreamF32 if self.dtype == np.float32 else core.StreamF64
+        capacity, revisits, seed = self._made_with
+        return kind(
+            self.loss.compiled,
+            n_features=self.n_features,
+            intercept_scaling=self.intercept_scaling,
+            capacity=capacity,
+            revisits=revisits,
+            seed=seed,
+        )
 
     @property
     def _lanes(self) -> int:
-        return int(kernels.vector_bytes // self.dtype.itemsize)
+        return int(core.vector_bytes // self.dtype.itemsize)
 
     def _zeros(self, columns: int) -> Floats:
         return aligned_zeros((self.n_features + (self.intercept_scaling != 0), columns), self.dtype)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from polymargin._kernels import kernels
+from polymargin.core import core
 from polymargin.data.types import Floats
 from polymargin.kernel_functions import add_product
 from polymargin.problem import KernelProblem
@@ -91,7 +91,7 @@ class KernelEngine:
         self.all = np.flatnonzero(problem.c > 0)  # the others are absent
         diagonal = np.ascontiguousarray(problem.kernel.diagonal())
         _check_diagonal(diagonal)
-        self.blocks = kernels.KernelBlocks(
+        self.blocks = core.KernelBlocks(
             problem.loss.compiled,
             n_classes=problem.n_classes,
             y=np.ascontiguousarray(problem.y, np.int32),

@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 import numpy as np
 from scipy import sparse
 
-from polymargin._kernels import kernels
+from polymargin.core import core
 from polymargin.data.types import Floats
 from polymargin.problem import Problem
 from polymargin.solvers.acceleration import OuterLoop, initial_kappa
@@ -57,7 +57,7 @@ def sweep_mode(state: State, blocked: Literal["auto"] | bool) -> str:
     """
     if not state.problem.rows.can_be_blocked or blocked is False:
         return "rows"
-    vectors = state.W.itemsize * state.ld // kernels.vector_bytes
+    vectors = state.W.itemsize * state.ld // core.vector_bytes
     large = state.W.nbytes >= L2_BYTES and vectors >= MANY_VECTORS
     return "blocked" if large or blocked is True else "rows"
 

@@ -1,0 +1,38 @@
+"""The compiled core, in the instruction set that suits this machine.
+
+The environment variable ``POLYMARGIN_ISA`` (``baseline``, ``avx2`` or ``avx512``) overrides the
+choice, for tests and for comparing. Types come from a stub that the build writes (``_core.pyi``).
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from polymargin import _core as core
+
+__all__ = ["core", "instruction_set"]
+
+LEVELS = ("baseline", "avx2", "avx512")
+
+
+def _choose(wanted: str | None) -> tuple[str, ModuleType]:
+    baseline = importlib.import_module("polymargin._core_baseline")
+    best = baseline.best_instruction_set()
+    if wanted is not None and wanted not in LEVELS:
+        raise ImportError(f"POLYMARGIN_ISA={wanted!r}: expected one of {', '.join(LEVELS)}.")
+    if wanted is not None and LEVELS.index(wanted) > LEVELS.index(best):
+        raise ImportError(f"POLYMARGIN_ISA={wanted!r}: this machine runs at most {best!r}.")
+    for level in reversed(LEVELS[: LEVELS.index(wanted or best) + 1]):
+        try:
+            return level, importlib.import_module(f"polymargin._core_{level}")
+        except ModuleNotFoundError:  # not built for this platform
+            continue
+    return "baseline", baseline
+
+
+instruction_set: str
+instruction_set, core = _choose(os.environ.get("POLYMARGIN_ISA"))

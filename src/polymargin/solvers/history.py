@@ -41,6 +41,11 @@ class History:
                 flush=True,
             )
 
+    def say(self, n_iter: int, note: str) -> None:
+        """Print a note, if there is one and lines are wanted."""
+        if self._verbose and note:
+            print(f"{self._step} {n_iter:5d}  {note}", flush=True)
+
     def arrays(self) -> dict[str, Floats]:
         """The columns as arrays."""
         return {name: np.asarray(values) for name, values in self._columns.items()}

@@ -121,6 +121,7 @@ class Run(Generic[Model]):
             seen = self.engine.advance(goal, self._out_of_time)
             self.n_iter += 1
             self._look_at(seen)
+            self.history.say(self.n_iter, seen.note)
             if report is not None:
                 report(self._record(seen))
             over = self._is_over(seen)

@@ -16,33 +16,26 @@ from polymargin.solvers.status import Status
 
 
 @dataclass(kw_only=True)
-class DualSolution:
-    """A dual and its certificate.
+class Outcome:
+    """How a solver ended, and what it proved.
 
     Attributes
     ----------
     certificate : Certificate
         Objective values; NaN when not certified.
     n_iter : int
-        Passes made (kernel machines: working sets solved).
+        Passes made (kernel machines: working sets solved; LaRank: epochs).
     history : dict of str to ndarray
         One entry per certificate: pass, time, primal, dual, gap, n_awake.
     status : Status
         ``"converged"``, ``"max_iter"``, ``"time_limit"``, ``"interrupted"``, ``"uncertified"``,
         or ``"stalled"`` where rounding allows no smaller gap (kernel machines).
-    block : csr_array of shape (n, n_classes)
-        The dual ``p >= 0`` (over the wrong classes; one-vs-rest: over all).
-    c, y, loss : the parts of the problem that a warm start needs.
     """
 
     certificate: Certificate
     n_iter: int
     history: dict[str, Floats]
     status: Status
-    block: sparse.csr_array = field(repr=False)
-    c: NDArray[np.float64] = field(repr=False)
-    y: NDArray[np.int32] = field(repr=False)
-    loss: Loss
 
     @property
     def primal(self) -> float:
@@ -58,6 +51,23 @@ class DualSolution:
     def gap(self) -> float:
         """Relative duality gap ``(primal - dual) / primal``; NaN when not certified."""
         return self.certificate.gap
+
+
+@dataclass(kw_only=True)
+class DualSolution(Outcome):
+    """A dual and its certificate.
+
+    Attributes
+    ----------
+    block : csr_array of shape (n, n_classes)
+        The dual ``p >= 0`` (over the wrong classes; one-vs-rest: over all).
+    c, y, loss : the parts of the problem that a warm start needs.
+    """
+
+    block: sparse.csr_array = field(repr=False)
+    c: NDArray[np.float64] = field(repr=False)
+    y: NDArray[np.int32] = field(repr=False)
+    loss: Loss
 
     def dual_coef(self) -> sparse.csr_array:
         """Rows ``a_i`` of the dual, (n, n_classes)."""

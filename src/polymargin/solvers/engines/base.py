@@ -37,6 +37,8 @@ class Seen:
         but for the examples that were left out.
     stalled : bool
         Whether rounding allows nothing better.
+    note : str
+        What to print besides, where lines are printed.
     """
 
     n_visited: int
@@ -48,6 +50,7 @@ class Seen:
     certificate: Certificate | None = None
     provisional: bool = False
     stalled: bool = False
+    note: str = ""
 
 
 class Engine(Protocol[Model]):

@@ -31,10 +31,10 @@ from polymargin.estimators.compat import CallbackSupportMixin, check_sample_weig
 from polymargin.problem import Examples
 from polymargin.solvers import Status
 from polymargin.solvers.progress import Progress
-from polymargin.solvers.solution import DualSolution, fits
+from polymargin.solvers.solution import DualSolution, Outcome, fits
 
 ProblemT = TypeVar("ProblemT", bound=Examples)
-SolutionT = TypeVar("SolutionT", bound=DualSolution)
+SolutionT = TypeVar("SolutionT", bound=Outcome)
 
 CERTIFIED = ("objective_", "dual_objective_", "dual_gap_", "n_iter_", "history_")
 
@@ -101,7 +101,9 @@ class CertifiedClassifier(
         """Its solution."""
 
     @abstractmethod
-    def _attributes(self, problem: ProblemT, solution: SolutionT) -> dict[str, Any]:
+    def _attributes(
+        self, classes: NDArray, problem: ProblemT, solution: SolutionT
+    ) -> dict[str, Any]:
         """The fitted attributes besides those of the certificate."""
 
     # --- the fit ---------------------------------------------------------------------------------
@@ -163,12 +165,12 @@ class CertifiedClassifier(
     def _start_for(self, problem: ProblemT) -> SolutionT | None:
         """The previous solution, if its dual means something for this problem."""
         kept: SolutionT | None = getattr(self, "_warm_start_state", None)
-        usable = self.warm_start and kept is not None and fits(problem, kept)
+        usable = self.warm_start and isinstance(kept, DualSolution) and fits(problem, kept)
         return kept if usable else None
 
     def _set_fitted(self, classes: NDArray, problem: ProblemT, solution: SolutionT) -> None:
         """Replace the fitted attributes by those of a solution, all at once."""
-        found = self._attributes(problem, solution) | {
+        found = self._attributes(classes, problem, solution) | {
             "classes_": classes,
             "objective_": solution.primal,
             "dual_objective_": solution.dual,
@@ -193,7 +195,7 @@ class CertifiedClassifier(
         warnings.warn(
             f"{type(self).__name__} stopped at {reason} after {solution.n_iter} "
             f"{self._unit_of_work}, at a relative duality gap of {solution.gap:.2g} "
-            f"(tol={self.tol:g}): {distance_to_optimum(solution.gap)}. {self._advice}",
+            f"(tol={self.tol}): {distance_to_optimum(solution.gap)}. {self._advice}",
             ConvergenceWarning,
             stacklevel=5,  # the caller of fit, which scikit-learn wraps
         )

@@ -294,7 +294,9 @@ class KernelMulticlassSVC(
         )
         return solution
 
-    def _attributes(self, problem: KernelProblem, solution: KernelSolution) -> dict[str, Any]:
+    def _attributes(
+        self, classes: NDArray, problem: KernelProblem, solution: KernelSolution
+    ) -> dict[str, Any]:
         rows, kernel = solution.dual_coef(), problem.kernel
         support = np.flatnonzero(np.diff(rows.indptr))
         dual = np.ascontiguousarray(rows[support].toarray().T.astype(kernel.dtype))

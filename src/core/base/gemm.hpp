@@ -80,7 +80,19 @@ struct ByIndex {
     // Fills out[depth][Width] for `count` of `Width` indices.
     template <int Width, class T>
     void pack(std::int64_t index, int count, std::int64_t k0, int depth, T* out) const {
-        for (int l = 0; l < count; ++l) {
+        int l = 0;
+#ifdef PM_SHUFFLES
+        for (; l + kLanes<T> <= count; l += kLanes<T>) {
+            const T* from[kLanes<T>];
+            for (int r = 0; r < kLanes<T>; ++r) from[r] = row(index + l + r) + k0;
+            int k = 0;
+            for (; k + kLanes<T> <= depth; k += kLanes<T>)
+                transpose_square([&](int r) { return from[r] + k; }, out + k * Width + l, Width);
+            for (; k < depth; ++k)
+                for (int r = 0; r < kLanes<T>; ++r) out[k * Width + l + r] = from[r][k];
+        }
+#endif
+        for (; l < count; ++l) {
             const T* from = row(index + l) + k0;
             for (int k = 0; k < depth; ++k) out[k * Width + l] = from[k];
         }
@@ -122,18 +134,18 @@ void gemm_add(std::int64_t row0, std::int64_t row1, std::int64_t column0, std::i
             const int depth = static_cast<int>(std::min<std::int64_t>(kDepth, inner - k0));
             for (std::int64_t j = j0; j < j1; j += width)
                 b.template pack<width>(j, int(std::min<std::int64_t>(width, j1 - j)), k0, depth,
-                                       packed_b + (j - j0) * kDepth);
+                                       packed_b + (j - j0) * depth);
             for (std::int64_t i0 = row0; i0 < row1; i0 += kPackedRows<T>) {
                 const std::int64_t i1 = std::min<std::int64_t>(i0 + kPackedRows<T>, row1);
                 for (std::int64_t i = i0; i < i1; i += kTileRows)
                     a.template pack<kTileRows>(i, int(std::min<std::int64_t>(kTileRows, i1 - i)),
-                                               k0, depth, packed_a + (i - i0) * kDepth);
+                                               k0, depth, packed_a + (i - i0) * depth);
                 for (std::int64_t j = j0; j < j1; j += width) {
-                    const T* panel = packed_b + (j - j0) * kDepth;
+                    const T* panel = packed_b + (j - j0) * depth;
                     for (std::int64_t i = i0; i < i1; i += kTileRows) {
                         const int rows = int(std::min<std::int64_t>(kTileRows, i1 - i));
                         if (Lower && j >= i + rows) continue;
-                        const T* strip = packed_a + (i - i0) * kDepth;
+                        const T* strip = packed_a + (i - i0) * depth;
                         if (j + width <= j1)
                             micro_rows<kTileVectors>(rows, depth, strip, panel, C + i * ldc + j,
                                                      ldc);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #if defined(__AVX__) || defined(__AVX512F__)
 #include <immintrin.h>
@@ -129,6 +130,38 @@ struct Vec {
         return best;
     }
 };
+
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define PM_SHUFFLES
+#endif
+#endif
+
+#ifdef PM_SHUFFLES
+// a_0 b_0 a_1 b_1 ... from the first half of both vectors, or from the second.
+template <bool Second, class T, int... I>
+PM_INLINE Vec<T> interleave(Vec<T> a, Vec<T> b, std::integer_sequence<int, I...>) {
+    constexpr int first = Second ? kLanes<T> / 2 : 0;
+    return {__builtin_shufflevector(a.v, b.v, (first + I / 2 + I % 2 * kLanes<T>)...)};
+}
+
+// out[k * ld + l] = row(l)[k], for as many rows and columns as a vector has lanes.
+template <class T, class Row>
+PM_INLINE void transpose_square(const Row& row, T* out, std::int64_t ld) {
+    constexpr int lanes = kLanes<T>;
+    constexpr std::make_integer_sequence<int, lanes> all{};
+    Vec<T> from[lanes], to[lanes];
+    PM_UNROLL for (int l = 0; l < lanes; ++l) from[l] = Vec<T>::load(row(l));
+    PM_UNROLL for (int done = 1; done < lanes; done *= 2) {
+        PM_UNROLL for (int l = 0; l < lanes / 2; ++l) {
+            to[2 * l] = interleave<false>(from[l], from[l + lanes / 2], all);
+            to[2 * l + 1] = interleave<true>(from[l], from[l + lanes / 2], all);
+        }
+        PM_UNROLL for (int l = 0; l < lanes; ++l) from[l] = to[l];
+    }
+    PM_UNROLL for (int l = 0; l < lanes; ++l) from[l].store(out + l * ld);
+}
+#endif
 
 // Bit l is set where b[l] > t, over one vector.
 PM_INLINE unsigned greater_mask(const double* b, double t) {

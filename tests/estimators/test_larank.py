@@ -11,14 +11,13 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from polymargin import LaRankClassifier, LinearMulticlassSVC
 from polymargin.estimators._kernel_prediction import kernel_scores
 from polymargin.kernel_functions import KernelFunction
-from polymargin.solvers.patterns import VectorPatterns
 from tests.estimators import make_problem, make_sparse_problem
 from tests.reference.kernel_problem import (
     dual_optimum,
@@ -285,33 +284,17 @@ def test_rows_of_several_examples_are_computed_at_once():
     assert max(rows) == 1  # there is no room for more
 
 
-def test_values_of_some_patterns_are_computed_in_parts(monkeypatch):
-    monkeypatch.setattr("polymargin.solvers.patterns.AT_ONCE", 3)
-    X, _ = make_problem(60)
-    patterns = VectorPatterns(KernelFunction("rbf", gamma=0.3), X.shape[1], X.dtype, False)
-    patterns.lend(X, 0)
-    for i in range(40):
-        patterns.append(i)
-    slots = np.array([5, 0, 33, 12, 7, 21, 39, 2], np.int32)
-    values = patterns.example_rows(np.array([50, 41, 3]), slots)
-    np.testing.assert_allclose(values, gram(X, KERNELS["rbf"])[np.ix_([50, 41, 3], slots)])
-    np.testing.assert_allclose(patterns.pattern_row(9, slots), gram(X, KERNELS["rbf"])[9, slots])
-    assert patterns.n_evaluations == 4 * len(slots)
-
-
-def test_gradients_stay_right_when_slots_are_renumbered(monkeypatch):
+@pytest.mark.parametrize("kernel", ["rbf", rbf_kernel], ids=["compiled", "called"])
+def test_gradients_stay_right_when_slots_are_renumbered(kernel):
     """Rows that were computed ahead hold values by slot."""
-    kept = []
-    keep = VectorPatterns.keep
-    monkeypatch.setattr(
-        VectorPatterns, "keep", lambda self, slots: (kept.append(len(slots)), keep(self, slots))
-    )
     X, y = make_problem(1500, 8, 4)
-    clf = LaRankClassifier(C=0.5, tol=1e-9, n_epochs=1, random_state=0)
+    clf = LaRankClassifier(C=0.5, kernel=kernel, gamma=1 / 8, tol=1e-9, n_epochs=1, random_state=0)
     with pytest.warns(ConvergenceWarning):
         clf.fit(X, y)
-    assert len(kept) >= 2
+    made = clf.n_operations_["process_new_steps"]
+    assert made - len(clf._model.machine.patterns) > made / 8 + 10  # more than a single time
     assert clf._model.machine.dual == pytest.approx(clf.dual_objective_, rel=1e-9)
+    np.testing.assert_array_equal(clf.support_vectors_, X[clf.support_])
 
 
 def test_removed_patterns_are_forgotten():
@@ -402,6 +385,16 @@ def test_clones_and_pickles():
     again = pickle.loads(pickle.dumps(clf))
     np.testing.assert_array_equal(again.decision_function(X), clf.decision_function(X))
     assert not hasattr(clone(clf), "dual_coef_")
+
+
+def test_a_pickle_does_not_mix_up_the_support_vectors():
+    """Pickling renumbers the slots, also of a model that was asked for some of its arrays."""
+    X, y = make_problem(400, 8, 4)
+    clf = LaRankClassifier(C=0.5, random_state=0).fit(X, y)
+    assert len(clf._model.machine.patterns) > len(clf.support_)
+    again = pickle.loads(pickle.dumps(clf))
+    for one in (clf, again):
+        np.testing.assert_array_equal(one.support_vectors_, X[clf.support_])
 
 
 # --- real data -----------------------------------------------------------------------------------

@@ -146,8 +146,9 @@ def test_only_support_patterns_are_kept():
     for start in range(0, len(y), 100):
         clf.partial_fit(X[start : start + 100], y[start : start + 100])
     patterns = clf._model.machine.patterns
-    assert patterns._batch is None
-    assert len(clf.support_) <= patterns.n <= 1.25 * len(clf.support_) + 40 < len(y)
+    with pytest.raises(ValueError, match="not in the batch"):
+        patterns.source.example_rows(np.array([len(y) - 1]), np.zeros(1, np.int32))
+    assert len(clf.support_) <= len(patterns) <= 1.25 * len(clf.support_) + 40 < len(y)
     assert len(clf.support_) < 0.8 * len(y)
 
 
@@ -361,3 +362,102 @@ def test_a_callback_can_stop_the_fit():
     clf = LaRankClassifier(n_epochs=10).set_callbacks(StopAt()).fit(X, y)
     assert clf.n_iter_ == 3
     assert clf.score(X, y) > 0.7
+
+
+# --- threads -------------------------------------------------------------------------------------
+
+
+def test_a_classifier_that_is_being_trained_refuses_other_threads():
+    X, y = make_problem()
+    entered, go_on = threading.Event(), threading.Event()
+
+    def kernel(A, B):
+        if threading.current_thread() is not threading.main_thread():
+            entered.set()
+            assert go_on.wait(60)
+        return rbf(A, B)
+
+    clf = LaRankClassifier(kernel=kernel, random_state=0).partial_fit(X, y)
+    training = threading.Thread(target=clf.partial_fit, args=(X + 0.01, y))
+    training.start()
+    assert entered.wait(60)
+    machine = clf._model.machine
+    try:
+        for use in (
+            lambda: clf.partial_fit(X, y),
+            lambda: pickle.dumps(machine),
+            lambda: clf.support_vectors_,
+            lambda: clf.predict(X),
+            lambda: machine.dual,
+            lambda: machine.counts(),
+            lambda: machine.clear_cache(),
+        ):
+            with pytest.raises(RuntimeError, match="is being trained"):
+                use()
+    finally:
+        go_on.set()
+        training.join()
+    assert_consistent(clf, np.vstack([X, X + 0.01]), np.r_[y, y])
+    assert clf.n_iter_ == 2
+
+
+def test_a_kernel_cannot_use_the_machine_that_asks_it():
+    X, y = make_problem()
+
+    def kernel(A, B):
+        if hasattr(clf, "_model"):
+            pickle.dumps(clf._model.machine)
+        return rbf(A, B)
+
+    clf = LaRankClassifier(kernel=kernel, random_state=0)
+    clf.partial_fit(X, y)
+    with pytest.raises(RuntimeError, match="is being trained"):
+        clf.partial_fit(X + 0.01, y)
+
+
+def test_training_with_a_built_in_kernel_leaves_the_interpreter_to_others():
+    """The machine can be seen at work only while it works without the GIL."""
+    X, y = make_problem(2500, 20, 6)
+    clf = LaRankClassifier(gamma=GAMMA, random_state=0).partial_fit(X[:10], y[:10])
+    training = threading.Thread(target=clf.partial_fit, args=(X[10:], y[10:]))
+    training.start()
+    seen = False
+    while training.is_alive():
+        try:
+            clf._model.machine.dual  # noqa: B018
+        except RuntimeError:
+            seen = True
+    assert seen
+    assert_consistent(clf, X, y)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
+def test_threads_that_share_a_classifier_do_no_harm(container):
+    X, y = make_problem(300, 8, 4)
+    clf = LaRankClassifier(gamma=GAMMA, random_state=0).partial_fit(container(X), y)
+    errors = []
+
+    def use(seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(60):
+            rows = rng.choice(300, 40)
+            try:
+                match rng.integers(4):
+                    case 0:
+                        pickle.loads(pickle.dumps(clf)).predict(container(X))
+                    case 1:
+                        clf._model.machine.model()
+                    case _:
+                        clf.partial_fit(container(X[rows]), y[rows])
+            except RuntimeError as error:
+                if "is being trained" not in str(error):
+                    errors.append(error)
+
+    threads = [threading.Thread(target=use, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    clf.partial_fit(container(X), y)
+    assert clf.score(container(X), y) > 0.7

@@ -1,33 +1,25 @@
-// The Python face of LaRank: a machine that asks a Python object for kernel values.
+// The Python face of LaRank's machine.
 //
-// That object has the methods of pm::PatternSource: example_rows(examples, slots) returns a matrix
-// of the machine's type, pattern_row(slot, slots) a vector, append(example) k(x, x), keep(slots)
-// nothing. The GIL stays with us, since every operation may call back.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
+// It runs without the GIL on the patterns of bind_larank_patterns.hpp. Those of a kernel that is a
+// Python function are kept by a Python object with the methods of pm::PatternSource:
+// example_rows(examples, slots) returns a matrix of the machine's type, pattern_row(slot, slots) a
+// vector, append(example) k(x, x), keep(slots) nothing.
 #include <nanobind/stl/array.h>
-#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/string.h>
 
 #include <algorithm>
-#include <stdexcept>
-#include <string>
+#include <chrono>
 
+#include "bindings/larank_patterns.hpp"
 #include "larank/machine.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
+using namespace pm_bind;
 
 namespace {
 
-template <class T, int N>
-using Array = nb::ndarray<T, nb::numpy, nb::c_contig, nb::device::cpu, nb::ndim<N>>;
-template <class T>
-using Vector = Array<T, 1>;
-
-void require(bool ok, const char* what) {
-    if (!ok) throw std::invalid_argument(what);
-}
-
+// Patterns that a Python object keeps.
 template <class T>
 class PythonSource final : public pm::PatternSource<T> {
   public:
@@ -37,23 +29,19 @@ class PythonSource final : public pm::PatternSource<T> {
           append_(patterns.attr("append")),
           keep_(patterns.attr("keep")) {}
 
-    void example_rows(const std::vector<std::int64_t>& examples,
-                      const std::vector<std::int32_t>& slots, T* out) override {
-        const auto rows = nb::cast<Array<const T, 2>>(example_rows_(view(examples), view(slots)));
+    void example_rows(const pm::ExampleList& examples, const pm::SlotList& slots, T* out) override {
+        const auto rows = nb::cast<Matrix2<const T>>(example_rows_(view(examples), view(slots)));
         require(rows.shape(0) == examples.size() && rows.shape(1) == slots.size(),
                 "kernel rows have the wrong shape");
         std::copy_n(rows.data(), rows.size(), out);
     }
-    void pattern_row(std::int32_t slot, const std::vector<std::int32_t>& slots, T* out) override {
+    void pattern_row(std::int32_t slot, const pm::SlotList& slots, T* out) override {
         const auto row = nb::cast<Vector<const T>>(pattern_row_(slot, view(slots)));
         require(row.shape(0) == slots.size(), "a kernel row has the wrong length");
         std::copy_n(row.data(), row.size(), out);
     }
     double append(std::int64_t example) override { return nb::cast<double>(append_(example)); }
-    void keep(const std::vector<std::int32_t>& slots) override { keep_(view(slots)); }
-    void poll() override {
-        if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    }
+    void keep(const pm::SlotList& slots) override { keep_(view(slots)); }
 
   private:
     // For the duration of the call only: Python copies what it keeps.
@@ -66,8 +54,30 @@ class PythonSource final : public pm::PatternSource<T> {
     nb::object example_rows_, pattern_row_, append_, keep_;
 };
 
+// --- the machine ---
+
+void check_signals() {
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+}
+
+// Lets Ctrl-C through, without taking the GIL for every operation.
+class SometimesCheckSignals {
+  public:
+    void operator()() {
+        const auto now = Clock::now();
+        if (now < next_) return;
+        next_ = now + std::chrono::milliseconds(50);
+        const nb::gil_scoped_acquire gil;
+        check_signals();
+    }
+
+  private:
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point next_ = Clock::now();
+};
+
 template <class T>
-class Machine {
+class Machine : public OneUser {
   public:
     Machine(double C, double eta, bool measure_time, bool process_old, bool optimize,
             double cache_megabytes, std::uint64_t seed)
@@ -87,21 +97,38 @@ class Machine {
         larank_.settings.evaluation_cost = evaluation_cost;
         larank_.rows().set_keep_others(keep_rows);
         larank_.set_n_classes(n_classes);
-        PythonSource<T> source(patterns);
-        larank_.run(examples.data(), y.data(), std::int64_t(y.shape(0)), source);
+        const auto n = std::int64_t(y.shape(0));
+        if (nb::isinstance<Patterns<T>>(patterns)) {
+            auto& store = nb::cast<Patterns<T>&>(patterns);
+            const OneUser::Use use(store);
+            check_own(store);
+            store.check_examples(examples);
+            const nb::gil_scoped_release release;
+            larank_.run(examples.data(), y.data(), n, store.source(), SometimesCheckSignals());
+        } else {
+            PythonSource<T> source(patterns);
+            larank_.run(examples.data(), y.data(), n, source, check_signals);
+        }
     }
 
     void compact(const nb::object& patterns) {
-        PythonSource<T> source(patterns);
-        larank_.compact(source);
+        if (nb::isinstance<Patterns<T>>(patterns)) {
+            auto& store = nb::cast<Patterns<T>&>(patterns);
+            const OneUser::Use use(store);
+            check_own(store);
+            larank_.compact(store.source());
+        } else {
+            PythonSource<T> source(patterns);
+            larank_.compact(source);
+        }
     }
 
-    std::int64_t n_patterns() const { return larank_.n_patterns(); }
-    double dual() const { return larank_.dual(); }
+    std::int64_t n_patterns() { return larank_.n_patterns(); }
+    double dual() { return larank_.dual(); }
     void clear_cache() { larank_.rows().clear(); }
     std::size_t cache_bytes() { return larank_.rows().bytes(); }
 
-    std::int64_t n_support_vectors() const {
+    std::int64_t n_support_vectors() {
         std::int64_t total = 0;
         for (const auto& list : larank_.classes()) total += std::int64_t(list.slot.size());
         return total;
@@ -111,7 +138,7 @@ class Machine {
     void export_state(Vector<std::int32_t> slots, Vector<std::int64_t> examples,
                       Vector<std::int32_t> y, Vector<double> diagonal,
                       Vector<std::int32_t> patterns, Vector<std::int32_t> classes,
-                      Vector<double> beta, Vector<double> gradient) const {
+                      Vector<double> beta, Vector<double> gradient) {
         check_state(examples.shape(0), y, diagonal, patterns.shape(0), classes, beta, gradient);
         require(std::int64_t(examples.shape(0)) == n_patterns(), "one entry per pattern expected");
         require(slots.shape(0) == examples.shape(0), "one slot per pattern expected");
@@ -152,7 +179,7 @@ class Machine {
     }
 
     // Operations and steps of ProcessNew, ProcessOld, Optimize; kernel evaluations; arg max.
-    std::array<std::int64_t, 8> counts() const {
+    std::array<std::int64_t, 8> counts() {
         const auto& c = larank_.counts;
         return {c.operations[0], c.operations[1], c.operations[2], c.steps[0],
                 c.steps[1],      c.steps[2],      c.evaluations,   c.arg_max};
@@ -164,9 +191,9 @@ class Machine {
         c.evaluations = counts[6];
         c.arg_max = counts[7];
     }
-    std::array<double, 3> rates() const { return larank_.schedule.rate; }
+    std::array<double, 3> rates() { return larank_.schedule.rate; }
     void set_rates(const std::array<double, 3>& rates) { larank_.schedule.rate = rates; }
-    std::uint64_t random_state() const { return larank_.random.state(); }
+    std::uint64_t random_state() { return larank_.random.state(); }
     void set_random_state(std::uint64_t state) { larank_.random.set_state(state); }
 
   private:
@@ -175,6 +202,11 @@ class Machine {
         s.C = C;
         s.measure_time = measure_time;
         return s;
+    }
+
+    void check_own(Patterns<T>& store) const {
+        require(store.size() == std::int64_t(larank_.patterns().size()),
+                "the patterns are not those of this machine");
     }
 
     template <class I, class D>
@@ -192,35 +224,38 @@ class Machine {
 };
 
 template <class T>
-void bind(nb::module_& m, const char* name) {
+void bind_machine(nb::module_& m, const std::string& type) {
     using M = Machine<T>;
-    nb::class_<M>(m, name)
+    nb::class_<M>(m, ("LaRank" + type).c_str())
         .def(nb::init<double, double, bool, bool, bool, double, std::uint64_t>(), "C"_a, "eta"_a,
              "measure_time"_a, "process_old"_a, "optimize"_a, "cache_megabytes"_a, "seed"_a)
-        .def("run", &M::run, "patterns"_a, "examples"_a.noconvert(), "y"_a.noconvert(),
+        .def("run", alone(&M::run), "patterns"_a, "examples"_a.noconvert(), "y"_a.noconvert(),
              "n_classes"_a, "tau"_a, "kappa"_a, "evaluation_cost"_a, "keep_rows"_a,
              "Process the examples once, in this order, with the schedule's other operations "
              "between them.")
-        .def("clear_cache", &M::clear_cache)
-        .def("compact", &M::compact, "patterns"_a)
-        .def("export_state", &M::export_state, "slots"_a.noconvert(), "examples"_a.noconvert(),
+        .def("clear_cache", alone(&M::clear_cache))
+        .def("compact", alone(&M::compact), "patterns"_a)
+        .def("export_state", alone(&M::export_state), "slots"_a.noconvert(),
+             "examples"_a.noconvert(), "y"_a.noconvert(), "diagonal"_a.noconvert(),
+             "patterns"_a.noconvert(), "classes"_a.noconvert(), "beta"_a.noconvert(),
+             "gradient"_a.noconvert())
+        .def("import_state", alone(&M::import_state), "n_classes"_a, "examples"_a.noconvert(),
              "y"_a.noconvert(), "diagonal"_a.noconvert(), "patterns"_a.noconvert(),
              "classes"_a.noconvert(), "beta"_a.noconvert(), "gradient"_a.noconvert())
-        .def("import_state", &M::import_state, "n_classes"_a, "examples"_a.noconvert(),
-             "y"_a.noconvert(), "diagonal"_a.noconvert(), "patterns"_a.noconvert(),
-             "classes"_a.noconvert(), "beta"_a.noconvert(), "gradient"_a.noconvert())
-        .def_prop_ro("n_patterns", &M::n_patterns)
-        .def_prop_ro("n_support_vectors", &M::n_support_vectors)
-        .def_prop_ro("dual", &M::dual)
-        .def_prop_ro("cache_bytes", &M::cache_bytes)
-        .def_prop_rw("counts", &M::counts, &M::set_counts)
-        .def_prop_rw("rates", &M::rates, &M::set_rates)
-        .def_prop_rw("random_state", &M::random_state, &M::set_random_state);
+        .def_prop_ro("n_patterns", alone(&M::n_patterns))
+        .def_prop_ro("n_support_vectors", alone(&M::n_support_vectors))
+        .def_prop_ro("dual", alone(&M::dual))
+        .def_prop_ro("cache_bytes", alone(&M::cache_bytes))
+        .def_prop_rw("counts", alone(&M::counts), alone(&M::set_counts))
+        .def_prop_rw("rates", alone(&M::rates), alone(&M::set_rates))
+        .def_prop_rw("random_state", alone(&M::random_state), alone(&M::set_random_state));
 }
 
 }  // namespace
 
 void bind_larank(nb::module_& m) {
-    bind<float>(m, "LaRankF32");
-    bind<double>(m, "LaRankF64");
+    bind_patterns<float>(m, "F32");
+    bind_patterns<double>(m, "F64");
+    bind_machine<float>(m, "F32");
+    bind_machine<double>(m, "F64");
 }

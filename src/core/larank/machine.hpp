@@ -17,30 +17,14 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <stdexcept>
 #include <unordered_map>
 #include <vector>
 
 #include "larank/kernel_rows.hpp"
+#include "larank/pattern_source.hpp"
 #include "larank/schedule.hpp"
 
 namespace pm {
-
-// What the machine asks of its surroundings. Slots number the support patterns.
-template <class T>
-struct PatternSource {
-    virtual ~PatternSource() = default;
-    // Kernel values with the patterns in these slots: of examples, row by row, or of a pattern.
-    virtual void example_rows(const std::vector<std::int64_t>& examples,
-                              const std::vector<std::int32_t>& slots, T* out) = 0;
-    virtual void pattern_row(std::int32_t slot, const std::vector<std::int32_t>& slots, T* out) = 0;
-    // The example becomes the pattern of the next slot; returns k(x, x), finite.
-    virtual double append(std::int64_t example) = 0;
-    // Only these slots remain, renumbered in this order.
-    virtual void keep(const std::vector<std::int32_t>& slots) = 0;
-    // Called between operations; may throw to stop.
-    virtual void poll() = 0;
-};
 
 struct LaRankSettings {
     double C = 1;
@@ -106,11 +90,13 @@ class LaRank {
         return linear - 0.5 * quadratic;
     }
 
-    // Algorithm 5, lines 6 to 17, over these examples in this order.
+    // Algorithm 5, lines 6 to 17, over these examples in this order. Between operations, poll() may
+    // throw to stop.
+    template <class Poll>
     void run(const std::int64_t* examples, const std::int32_t* y, std::int64_t n,
-             PatternSource<T>& source) {
+             PatternSource<T>& source, Poll&& poll) {
         for (std::int64_t k = 0; k < n;) {
-            source.poll();
+            poll();
             compact_if_worthwhile(source);
             const Operation s = schedule.pick(random, !live_.empty());
             touched_ = 0;
@@ -340,10 +326,6 @@ class LaRank {
         return row_ahead_;
     }
 
-    static constexpr const char* kNotFinite =
-        "The kernel has values that are NaN or infinite: scale the features, or use other kernel "
-        "parameters.";
-
     void complete_all(Row& row, std::int32_t self, std::int64_t example, PatternSource<T>& source) {
         if (self >= 0 && catch_up(row, self)) return;
         missing_.clear();
@@ -396,7 +378,7 @@ class LaRank {
 
     void require_finite() const {
         for (const T value : values_)
-            if (!std::isfinite(value)) throw std::domain_error(kNotFinite);
+            if (!std::isfinite(value)) throw_not_finite();
     }
 
     // --- support vectors and patterns ---

@@ -41,7 +41,7 @@ class OnlineModel:
     @cached_property
     def vectors(self) -> Any:
         """Rows of the support patterns."""
-        return self.machine.patterns.vectors(self._state.slots)
+        return self.machine.vectors()
 
     @cached_property
     def dual_coef(self) -> NDArray:
@@ -137,7 +137,7 @@ class OneFit:
         if isinstance(self.machine.patterns, PrecomputedPatterns):
             columns = model.examples
             return lambda rows: kernel_scores(None, self.X[rows][:, columns], None, model.beta)
-        support = self.machine.patterns.vectors(model.slots)
+        support = self.machine.vectors()
         function, n_jobs = self.estimator._kernel_function(), self.estimator.n_jobs
         return lambda rows: kernel_scores(function, self.X[rows], support, model.beta, n_jobs)
 

@@ -25,8 +25,8 @@ from polymargin.estimators._progress import PassReporter
 from polymargin.estimators._target import encode_target
 from polymargin.estimators.compat import CallbackSupportMixin
 from polymargin.kernel_functions import KERNELS, resolve_gamma
-from polymargin.solvers.larank import OPERATIONS, LaRank, Settings
-from polymargin.solvers.patterns import PatternStore, PrecomputedPatterns, VectorPatterns
+from polymargin.solvers.larank import OPERATIONS, LaRank, MachineInUseError, Settings
+from polymargin.solvers.patterns import VectorPatterns, patterns_for
 
 MOST_EPOCHS = 1000  # with tol, unless n_epochs says otherwise
 
@@ -347,6 +347,9 @@ class LaRankClassifier(
         except KeyboardInterrupt:
             learned = True
             raise
+        except MachineInUseError:
+            learned = False
+            raise
         finally:
             if learned:  # also after an error: the examples before it count
                 self._set_fitted_attributes(machine, labels, None)
@@ -391,14 +394,12 @@ class LaRankClassifier(
             measure_time=self.schedule == "adaptive",
             cache_size=float(self.cache_size),
         )
-        patterns: PatternStore
-        if self._precomputed:
-            patterns, cost = PrecomputedPatterns(), 1.0
-        else:
-            is_sparse = sparse.issparse(X)
-            patterns = VectorPatterns(self._kernel_function(), X.shape[1], X.dtype, is_sparse)
+        function, cost = None, 1.0
+        if not self._precomputed:
+            function = self._kernel_function()
             # roughly what a kernel value costs beside a gradient entry, as measured
-            cost = 8.0 + (X.nnz if is_sparse else X.size) / X.shape[0] / 4
+            cost = 8.0 + (X.nnz if sparse.issparse(X) else X.size) / X.shape[0] / 4
+        patterns = patterns_for(function, X)
         return LaRank(settings, patterns, X.dtype, cost, random.randint(np.iinfo(np.int32).max))
 
     def learned(self) -> tuple[LaRank, NDArray]:

@@ -5,16 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from polymargin.estimators import LaRankClassifier
+from polymargin.kernel_functions import squared_row_norms
 from polymargin.solvers.larank import LaRank, Settings
-from polymargin.solvers.patterns import (
-    PatternStore,
-    PrecomputedPatterns,
-    SparseRows,
-    VectorPatterns,
-)
+from polymargin.solvers.patterns import PatternStore, PrecomputedPatterns, VectorPatterns
 
 _PER_PATTERN = ("examples", "y", "diagonal")
 _PER_VECTOR = ("patterns", "classes", "beta", "gradient")
@@ -50,10 +45,10 @@ def state_of(model: LaRankClassifier) -> dict[str, Any]:
     }
     if isinstance(store, VectorPatterns):
         result["vectors"] = store.vectors(np.arange(n, dtype=np.int32))
-        result["norms"] = store._norms[:n]
+        result["norms"] = squared_row_norms(result["vectors"])  # computed again by who reads them
     else:
         assert isinstance(store, PrecomputedPatterns)
-        result["columns"] = store._columns
+        result["columns"] = store.columns
     return result
 
 
@@ -116,29 +111,21 @@ def _check(state: dict[str, Any]) -> None:
 
 
 def _patterns(model: LaRankClassifier, state: dict[str, Any]) -> PatternStore:
-    n = len(state["examples"])
+    n, dtype = len(state["examples"]), np.dtype(state["dtype"])
+    store: PrecomputedPatterns | VectorPatterns
     if "columns" in state:
-        store = PrecomputedPatterns()
         columns = state["columns"]
         if columns.shape != (n,) or (n and not 0 <= columns.min() <= columns.max()):
             raise ValueError("columns of a LaRank machine are wrong")
-        store._columns = columns
-        store.n_evaluations = state["n_evaluations"]
         if model.kernel != "precomputed":
             raise ValueError("a LaRank machine without its patterns")
-        return store
-    vectors, norms, dtype = state["vectors"], state["norms"], np.dtype(state["dtype"])
-    if vectors.shape != (n, model.n_features_in_) or norms.shape != (n,):
-        raise ValueError("patterns of a LaRank machine have the wrong shape")
-    if vectors.dtype != dtype or norms.dtype != dtype:
-        raise ValueError("patterns of a LaRank machine have the wrong type")
-    is_sparse = sparse.issparse(vectors)
-    filled = VectorPatterns(model._kernel_function(), vectors.shape[1], dtype, is_sparse)
-    if isinstance(filled._rows, SparseRows):
-        filled._rows._set(vectors)
+        store = PrecomputedPatterns(dtype, columns)
     else:
-        filled._rows._rows = np.concatenate([vectors, np.empty((16, vectors.shape[1]), dtype)])
-    filled._norms = np.concatenate([norms, np.empty(16, dtype)])
-    filled.n = n
-    filled.n_evaluations = state["n_evaluations"]
-    return filled
+        vectors, norms = state["vectors"], state["norms"]
+        if vectors.shape != (n, model.n_features_in_) or norms.shape != (n,):
+            raise ValueError("patterns of a LaRank machine have the wrong shape")
+        if vectors.dtype != dtype or norms.dtype != dtype:
+            raise ValueError("patterns of a LaRank machine have the wrong type")
+        store = VectorPatterns.of_rows(model._kernel_function(), vectors)
+    store.n_evaluations = state["n_evaluations"]
+    return store

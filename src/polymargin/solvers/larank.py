@@ -10,15 +10,17 @@ where D and ||w||^2 come from freshly computed scores, not from the gradients th
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from polymargin.core import core
-from polymargin.solvers.patterns import PatternStore
+from polymargin.solvers.patterns import PatternStore, Rows, Values
 
 OPERATIONS = ("process_new", "process_old", "optimize")
 CERTIFY_ROWS = 4096
@@ -67,16 +69,22 @@ class Certificate:
 
 
 class Model(NamedTuple):
-    """Support patterns: numbers and classes of their examples, beta by class, slots."""
+    """Support patterns: numbers and classes of their examples, beta by class."""
 
     examples: NDArray[np.int64]
     y: NDArray[np.int32]
     beta: NDArray[np.float64]
-    slots: NDArray[np.int32]
+
+
+class MachineInUseError(RuntimeError):
+    """Another thread is training the machine; nothing was changed."""
 
 
 class LaRank:
     """A machine that learns from batches of examples.
+
+    It runs without the GIL. While one thread makes it learn, all others get a
+    :class:`MachineInUseError`, or the ``RuntimeError`` of its compiled part.
 
     Parameters
     ----------
@@ -94,7 +102,7 @@ class LaRank:
         self,
         settings: Settings,
         patterns: PatternStore,
-        dtype: Any,
+        dtype: DTypeLike,
         evaluation_cost: float,
         seed: int,
     ) -> None:
@@ -105,12 +113,23 @@ class LaRank:
         self.n_seen = 0
         self.dtype = np.dtype(dtype)
         self._machine = self._new_machine(seed)
+        self._lock = threading.RLock()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other threads out."""
+        if not self._lock.acquire(blocking=False):
+            raise MachineInUseError("this LaRankClassifier is being trained by another thread")
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     # --- learning ---
 
     def learn(
         self,
-        X: Any,
+        X: Rows,
         codes: NDArray[np.int32],
         n_classes: int,
         orders: Iterator[NDArray[np.int64]],
@@ -141,30 +160,40 @@ class LaRank:
         int
             Number of epochs.
         """
-        self.n_classes = max(self.n_classes, n_classes)
-        first = self.n_seen
-        self.n_seen += X.shape[0]
-        self.patterns.lend(X, first)
         epochs = 0
-        try:
-            for order in orders:
-                bound = tolerances()
-                self._machine.run(
-                    self.patterns,
-                    np.ascontiguousarray(order + first, dtype=np.int64),
-                    np.ascontiguousarray(codes[order], dtype=np.int32),
-                    self.n_classes,
-                    min(self.settings.tau, bound),
-                    min(self.settings.kappa, bound),
-                    self.evaluation_cost,
-                    keep_rows,
-                )
-                epochs += 1
-                if after_epoch(epochs):
-                    break
-        finally:
-            self.patterns.give_back()
+        with self._alone():
+            self.n_classes = max(self.n_classes, n_classes)
+            first = self.n_seen
+            self.n_seen += X.shape[0]
+            self.patterns.lend(X, first)
+            try:
+                for order in orders:
+                    self._run(first, order, codes[order], tolerances(), keep_rows)
+                    epochs += 1
+                    if after_epoch(epochs):
+                        break
+            finally:
+                self.patterns.give_back()
         return epochs
+
+    def _run(
+        self,
+        first: int,
+        order: NDArray[np.int64],
+        y: NDArray[np.int32],
+        bound: float,
+        keep_rows: bool,
+    ) -> None:
+        self._machine.run(
+            self.patterns.source,
+            np.ascontiguousarray(order + first, dtype=np.int64),
+            np.ascontiguousarray(y, dtype=np.int32),
+            self.n_classes,
+            min(self.settings.tau, bound),
+            min(self.settings.kappa, bound),
+            self.evaluation_cost,
+            keep_rows,
+        )
 
     def clear_cache(self) -> None:
         """Free the kernel values; those that are needed later are computed again."""
@@ -184,10 +213,16 @@ class LaRank:
 
     def model(self) -> Model:
         """The support patterns and their coefficients."""
-        state = self._export()
-        beta = np.zeros((self.n_classes, self.n_patterns))
+        with self._alone():
+            state = self._export()
+        beta = np.zeros((self.n_classes, len(state["examples"])))
         beta[state["classes"], state["patterns"]] = state["beta"]
-        return Model(state["examples"], state["y"], beta, state["slots"])
+        return Model(state["examples"], state["y"], beta)
+
+    def vectors(self) -> Rows:
+        """A copy of the support patterns' rows, in the order of :meth:`model`."""
+        with self._alone():
+            return self.patterns.vectors(self._export()["slots"])
 
     def counts(self) -> dict[str, int]:
         """Operations by name, those that changed something, kernel evaluations and arg max."""
@@ -201,21 +236,23 @@ class LaRank:
     # --- pickling: the compiled part as arrays; cached kernel values are computed again ---
 
     def __getstate__(self) -> dict[str, Any]:
-        self._machine.compact(self.patterns)
-        state = self.__dict__.copy()
-        del state["_machine"]
-        state["_exported"] = (
-            self._export(),
-            self._machine.counts,
-            self._machine.rates,
-            self._machine.random_state,
-        )
+        with self._alone():
+            self._machine.compact(self.patterns.source)
+            state = self.__dict__.copy()
+            del state["_machine"], state["_lock"]
+            state["_exported"] = (
+                self._export(),
+                self._machine.counts,
+                self._machine.rates,
+                self._machine.random_state,
+            )
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         exported, counts, rates, random_state = state.pop("_exported")
         del exported["slots"]  # 0, 1, ... after compact
         self.__dict__.update(state)
+        self._lock = threading.RLock()
         self._machine = self._new_machine(0)
         self._machine.import_state(self.n_classes, **exported)
         self._machine.counts, self._machine.rates = counts, rates
@@ -234,9 +271,9 @@ class LaRank:
             seed=seed,
         )
 
-    def _export(self) -> dict[str, NDArray]:
+    def _export(self) -> dict[str, NDArray[Any]]:
         n, n_vectors = self.n_patterns, int(self._machine.n_support_vectors)
-        state: dict[str, NDArray] = {
+        state: dict[str, NDArray[Any]] = {
             "slots": np.empty(n, np.int32),
             "examples": np.empty(n, np.int64),
             "y": np.empty(n, np.int32),
@@ -254,7 +291,7 @@ def certify(
     machine: LaRank,
     codes: NDArray[np.int32],
     first: int,
-    scorer: Callable[[Model], Callable[[slice], NDArray]],
+    scorer: Callable[[Model], Callable[[slice], Values]],
 ) -> Certificate:
     """Compute both objectives over a batch that holds all support patterns.
 

@@ -1,57 +1,88 @@
 """The support patterns of an online kernel machine, and their kernel values.
 
 LaRank's compiled machine numbers its support patterns by slots and asks for kernel values by slot
-(see ``src/core/larank/machine.hpp``). A store keeps the rows of the patterns, and nothing else
-of a stream; the batch at hand is lent to it by ``lend``. Examples have numbers that go on from one
-batch to the next.
+(see ``src/core/larank/``). A store keeps the rows of the patterns, and nothing else of a stream;
+the batch at hand is lent to it by ``lend``. Examples have numbers that go on from one batch to the
+next. Patterns of the built-in kernels and of Gram matrices are kept by compiled code; only a kernel
+that is a Python function has its patterns here.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
-from polymargin.kernel_functions import KernelFunction, squared_row_norms
+from polymargin.core import core
+from polymargin.kernel_functions import KernelFunction
 
 Examples = NDArray[np.int64]
 Slots = NDArray[np.int32]
+Values = NDArray[np.floating[Any]]
+Rows: TypeAlias = Values | sparse.csr_array
 # From this share of the slots on, values of all of them cost less than a copy of some rows.
 MOST = 0.75
-AT_ONCE = 256  # rows that are copied for a product
 
 
 class PatternStore(Protocol):
-    """What the machine asks for, and what a fitted model takes from it."""
+    """What a machine and a fitted model need of the patterns."""
 
     n_evaluations: int
 
-    def lend(self, X: Any, first: int) -> None:
+    @property
+    def source(self) -> object:
+        """What the compiled machine asks for kernel values."""
+
+    def lend(self, X: Rows, first: int) -> None:
         """Make the rows of X the examples ``first``, ``first + 1``, ..."""
 
     def give_back(self) -> None:
         """Forget the batch."""
 
-    def example_rows(self, examples: Examples, slots: Slots) -> NDArray:
-        """Kernel values of examples with patterns, (len(examples), len(slots))."""
-
-    def pattern_row(self, slot: int, slots: Slots) -> NDArray:
-        """Kernel values of a pattern with patterns."""
-
-    def append(self, example: int) -> float:
-        """Make an example the pattern of the next slot; return its ``k(x, x)``."""
-
-    def keep(self, slots: Slots) -> None:
-        """Keep only these patterns, renumbered in this order."""
-
-    def vectors(self, slots: Slots) -> Any:
+    def vectors(self, slots: Slots) -> Rows:
         """A copy of the rows of patterns."""
 
 
-class VectorPatterns:
-    """Patterns with features, dense or CSR, for a kernel that is computed.
+def patterns_for(function: KernelFunction | None, X: Rows) -> PatternStore:
+    """A store for patterns like the rows of X; without a function, X is a Gram matrix."""
+    if function is None:
+        return PrecomputedPatterns(X.dtype)
+    store = CalledPatterns if callable(function.kernel) else VectorPatterns
+    return store(function, X.shape[1], X.dtype, sparse.issparse(X))
+
+
+class CompiledPatterns:
+    """Patterns that compiled code keeps, `_store`."""
+
+    _store: Any
+
+    @property
+    def source(self) -> object:
+        """What the compiled machine asks for kernel values."""
+        return self._store
+
+    @property
+    def n_evaluations(self) -> int:
+        """Kernel values computed so far."""
+        return int(self._store.n_evaluations)
+
+    @n_evaluations.setter
+    def n_evaluations(self, n: int) -> None:
+        self._store.n_evaluations = n
+
+    def __len__(self) -> int:
+        """The number of slots, those without a pattern included."""
+        return len(self._store)
+
+    def give_back(self) -> None:
+        """Forget the batch."""
+        self._store.give_back()
+
+
+class VectorPatterns(CompiledPatterns):
+    """Patterns with features, dense or CSR, for a built-in kernel.
 
     Parameters
     ----------
@@ -62,205 +93,150 @@ class VectorPatterns:
     """
 
     def __init__(
-        self, function: KernelFunction, n_features: int, dtype: Any, is_sparse: bool
+        self, function: KernelFunction, n_features: int, dtype: DTypeLike, is_sparse: bool
     ) -> None:
-        self.function = function
-        self.is_sparse = is_sparse
-        self.n = 0
-        self.n_evaluations = 0
-        rows = SparseRows if is_sparse else DenseRows
-        self._rows: DenseRows | SparseRows = rows(n_features, np.dtype(dtype))
-        self._norms = np.empty(16, dtype)
-        self._batch: Any = None
-        self._batch_norms = np.empty(0, dtype)
-        self._first = 0
+        self.function, self.n_features, self.is_sparse = function, n_features, is_sparse
+        self._store = _compiled("CsrPatterns" if is_sparse else "DensePatterns", dtype)(
+            kernel="rbf" if callable(function.kernel) else function.kernel,
+            gamma=function.gamma,
+            degree=function.degree,
+            coef0=function.coef0,
+            n_features=n_features,
+        )
 
-    def lend(self, X: Any, first: int) -> None:
+    def lend(self, X: Rows, first: int) -> None:
         """Make the rows of X the examples ``first``, ``first + 1``, ..."""
-        self._batch, self._first = X, first
-        self._batch_norms = squared_row_norms(X)
+        if isinstance(X, np.ndarray):
+            self._store.lend(X, first)
+        else:
+            self._store.lend(X.data, X.indices, X.indptr, first)
 
-    def give_back(self) -> None:
-        """Forget the batch."""
-        self._batch = None
-
-    def example_rows(self, examples: Examples, slots: Slots) -> NDArray:
-        """Kernel values of examples with patterns."""
-        rows = examples - self._first
-        return self._values(self._batch[rows], self._batch_norms[rows], slots)
-
-    def pattern_row(self, slot: int, slots: Slots) -> NDArray:
-        """Kernel values of a pattern with patterns."""
-        x, norm = self._rows.get(slot, slot + 1), self._norms[slot : slot + 1]
-        return self._values(x, norm, slots)[0]
-
-    def append(self, example: int) -> float:
-        """Make an example the next pattern."""
-        row = example - self._first
-        x = _row_of(self._batch, row)
-        diagonal = float(self.function.diagonal(x)[0])
-        if not np.isfinite(diagonal):
-            raise ValueError(
-                "The kernel has values that are NaN or infinite: scale the features, or use other "
-                "kernel parameters."
-            )
-        self._rows.append(x, self.n)
-        if self.n == len(self._norms):
-            self._norms = np.resize(self._norms, 2 * self.n)
-        self._norms[self.n] = self._batch_norms[row]
-        self.n += 1
-        return diagonal
-
-    def keep(self, slots: Slots) -> None:
-        """Keep only these, renumbered in this order."""
-        self._rows.keep(slots)
-        self._norms[: len(slots)] = self._norms[slots]
-        self.n = len(slots)
-
-    def vectors(self, slots: Slots) -> Any:
+    def vectors(self, slots: Slots) -> Rows:
         """A copy of the rows of patterns."""
-        return self._rows.take(slots)
+        rows: Rows = self._store.vectors(slots)
+        if self.is_sparse:
+            rows = sparse.csr_array(rows, shape=(len(slots), self.n_features))
+        return rows
 
-    def _values(self, A: Any, a_norms: NDArray, slots: Slots) -> NDArray:
-        if sparse.issparse(A) and not callable(self.function.kernel):
-            A = A.toarray()  # a product with dense rows needs no transposed copy of B
-        if len(slots) >= MOST * self.n:
-            K = self._block(A, a_norms, self._rows.get(0, self.n), self._norms[: self.n])
-            return K if len(slots) == self.n else np.ascontiguousarray(K[:, slots])
-        step = AT_ONCE if self._in_parts else max(1, len(slots))
-        parts = [slots[start : start + step] for start in range(0, len(slots), step)]
-        blocks = [self._block(A, a_norms, self._rows.take(s), self._norms[s]) for s in parts]
-        return blocks[0] if len(blocks) == 1 else np.hstack(blocks)
+    @classmethod
+    def of_rows(cls, function: KernelFunction, X: Rows) -> Self:
+        """The rows of X as patterns."""
+        store = cls(function, X.shape[1], X.dtype, sparse.issparse(X))
+        store.lend(X, 0)
+        store._store.append(np.arange(X.shape[0]))
+        store.give_back()
+        return store
 
-    def _block(self, A: Any, a_norms: NDArray, B: Any, b_norms: NDArray) -> NDArray:
-        self.n_evaluations += A.shape[0] * B.shape[0]
-        return self.function.block(A, B, a_norms, b_norms)
+    def __getstate__(self) -> dict[str, Any]:
+        vectors = self.vectors(np.arange(len(self), dtype=np.int32))
+        counts = {"n_evaluations": self.n_evaluations}
+        return {"function": self.function, "vectors": vectors, **counts}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ = self.of_rows(state["function"], state["vectors"]).__dict__
+        self.n_evaluations = state["n_evaluations"]
+
+
+class CalledPatterns(VectorPatterns):
+    """Patterns for a kernel that is a Python function.
+
+    Compiled code keeps their rows; the machine's questions come here. The parameters are those of
+    :class:`VectorPatterns`.
+    """
+
+    _batch: Rows
+    _first: int
+    _all: Rows | None = None
 
     @property
-    def _in_parts(self) -> bool:
-        """Whether copies of rows are made in parts, which stay in the processor's cache."""
-        return not self.is_sparse and not callable(self.function.kernel)
+    def source(self) -> object:
+        """What the compiled machine asks for kernel values."""
+        return self
 
-
-class PrecomputedPatterns:
-    """Patterns of a given Gram matrix: a pattern is a column number."""
-
-    def __init__(self) -> None:
-        self.n_evaluations = 0
-        self._columns = np.empty(0, np.int64)
-        self._gram: Any = None
-
-    def lend(self, X: Any, first: int) -> None:
+    def lend(self, X: Rows, first: int) -> None:
         """Make the rows of X the examples ``first``, ``first + 1``, ..."""
-        assert first == 0, "a Gram matrix knows no examples but its own"
-        self._gram = X
+        super().lend(X, first)
+        self._batch, self._first = X, first
 
     def give_back(self) -> None:
         """Forget the batch."""
-        self._gram = None
+        super().give_back()
+        del self._batch
+        self._all = None
 
-    def example_rows(self, examples: Examples, slots: Slots) -> NDArray:
-        """Kernel values of examples with patterns."""
-        self.n_evaluations += len(examples) * len(slots)
-        return self._gram[examples[:, None], self._columns[slots]]
+    def example_rows(self, examples: Examples, slots: Slots) -> Values:
+        """Kernel values of examples with patterns, (len(examples), len(slots))."""
+        return self._values(self._batch[examples - self._first], slots)
 
-    def pattern_row(self, slot: int, slots: Slots) -> NDArray:
+    def pattern_row(self, slot: int, slots: Slots) -> Values:
         """Kernel values of a pattern with patterns."""
-        return self.example_rows(self._columns[[slot]], slots)[0]
+        return self._values(self.vectors(np.array([slot], np.int32)), slots).ravel()
 
     def append(self, example: int) -> float:
-        """Make an example the next pattern."""
-        self._columns = np.append(self._columns, example)
-        return float(self._gram[example, example])
+        """Make an example the pattern of the next slot; return its ``k(x, x)``."""
+        diagonal = self.function.diagonal(self._batch[[example - self._first]])
+        self._store.append(np.array([example]))
+        self._all = None
+        return float(diagonal[0])
 
     def keep(self, slots: Slots) -> None:
-        """Keep only these, renumbered in this order."""
-        self._columns = self._columns[slots]
+        """Keep only these patterns, renumbered in this order."""
+        self._store.keep(slots)
+        self._all = None
 
-    def vectors(self, slots: Slots) -> NDArray:
-        """A copy of the rows of patterns."""
+    def _values(self, A: Rows, slots: Slots) -> Values:
+        n = len(self)
+        if len(slots) < MOST * n:
+            B = self.vectors(slots)
+        else:
+            if self._all is None:
+                self._all = self.vectors(np.arange(n, dtype=np.int32))
+            B = self._all
+        self.n_evaluations += A.shape[0] * B.shape[0]
+        K: Values = self.function.block(A, B)
+        return K if B.shape[0] == len(slots) else np.ascontiguousarray(K[:, slots])
+
+
+class PrecomputedPatterns(CompiledPatterns):
+    """Patterns of a given Gram matrix: a pattern is a column number.
+
+    Parameters
+    ----------
+    dtype : dtype
+        Of the matrix.
+    columns : int64 array
+        Of the patterns so far.
+    """
+
+    def __init__(self, dtype: DTypeLike, columns: Examples | None = None) -> None:
+        self.dtype = np.dtype(dtype)
+        self._store = _compiled("GramPatterns", dtype)()
+        if columns is not None:
+            self._store.set_columns(columns)
+
+    @property
+    def columns(self) -> Examples:
+        """The column of every pattern."""
+        columns: Examples = self._store.columns()
+        return columns
+
+    def lend(self, X: Rows, first: int) -> None:
+        """Make the rows of X the examples ``first``, ``first + 1``, ..."""
+        assert first == 0, "a Gram matrix knows no examples but its own"
+        self._store.lend(X)
+
+    def vectors(self, slots: Slots) -> Rows:
+        """A copy of the rows of patterns: they have none."""
         return np.empty((0, 0))
 
+    def __getstate__(self) -> dict[str, Any]:
+        counts = {"n_evaluations": self.n_evaluations}
+        return {"dtype": self.dtype, "columns": self.columns, **counts}
 
-class DenseRows:
-    """A growing array of rows."""
-
-    def __init__(self, n_features: int, dtype: np.dtype) -> None:
-        self._rows = np.empty((16, n_features), dtype)
-
-    def get(self, start: int, stop: int) -> NDArray:
-        """A view of the rows from start to stop."""
-        return self._rows[start:stop]
-
-    def take(self, slots: Slots) -> NDArray:
-        """A copy of some rows."""
-        return self._rows[slots]
-
-    def append(self, x: NDArray, n: int) -> None:
-        """Make x the row n."""
-        if n == len(self._rows):
-            longer = np.empty((n + n // 2, self._rows.shape[1]), self._rows.dtype)
-            longer[:n] = self._rows
-            self._rows = longer
-        self._rows[n] = x[0]
-
-    def keep(self, slots: Slots) -> None:
-        """Keep only these, renumbered in this order."""
-        self._rows[: len(slots)] = self._rows[slots]
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ = PrecomputedPatterns(state["dtype"], state["columns"]).__dict__
+        self.n_evaluations = state["n_evaluations"]
 
 
-class SparseRows:
-    """A growing CSR array: its parts have room to spare, a view of their beginning is the array."""
-
-    def __init__(self, n_features: int, dtype: np.dtype) -> None:
-        self._set(sparse.csr_array((0, n_features), dtype=dtype))
-
-    def _set(self, X: sparse.csr_array) -> None:
-        self._n_features = X.shape[1]
-        self._data, self._indices, self._indptr = X.data, X.indices, X.indptr
-        self._view: sparse.csr_array | None = X
-
-    def get(self, start: int, stop: int) -> sparse.csr_array:
-        """A view of the rows from start to stop."""
-        if start != 0 or self._view is None or self._view.shape[0] != stop:
-            first, last = self._indptr[start], self._indptr[stop]
-            view = sparse.csr_array(
-                (
-                    self._data[first:last],
-                    self._indices[first:last],
-                    self._indptr[start : stop + 1] - first,
-                ),
-                shape=(stop - start, self._n_features),
-            )
-            if start != 0:
-                return view
-            self._view = view
-        return self._view
-
-    def take(self, slots: Slots) -> sparse.csr_array:
-        """A copy of some rows."""
-        return self.get(0, int(slots.max(initial=-1)) + 1)[slots]
-
-    def append(self, x: sparse.csr_array, n: int) -> None:
-        """Make x the row n."""
-        used = int(self._indptr[n])
-        if used + x.nnz > len(self._data):
-            room = 2 * used + x.nnz + 64
-            self._data, self._indices = np.resize(self._data, room), np.resize(self._indices, room)
-            if room >= 2**31:
-                self._indices = self._indices.astype(np.int64)
-                self._indptr = self._indptr.astype(np.int64)
-        if n + 2 > len(self._indptr):
-            self._indptr = np.resize(self._indptr, 2 * n + 16)
-        self._data[used : used + x.nnz] = x.data
-        self._indices[used : used + x.nnz] = x.indices
-        self._indptr[n + 1] = used + x.nnz
-        self._view = None
-
-    def keep(self, slots: Slots) -> None:
-        """Keep only these, renumbered in this order."""
-        self._set(self.take(slots))
-
-
-def _row_of(X: Any, row: int) -> Any:
-    return X[[row]] if sparse.issparse(X) else X[row : row + 1]
+def _compiled(name: str, dtype: DTypeLike) -> Any:
+    return getattr(core, name + ("F32" if np.dtype(dtype) == np.float32 else "F64"))

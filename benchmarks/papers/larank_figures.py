@@ -19,8 +19,8 @@ from benchmarks.datasets import Dataset
 from benchmarks.papers.larank_data import load, settings
 from benchmarks.papers.study import Claim, Study, run, verdict
 from polymargin import LaRankClassifier
-from polymargin.estimators._kernel_prediction import kernel_scores
 from polymargin.kernel_functions import KernelFunction
+from polymargin.solvers.kernel_scores import kernel_scores
 
 OPERATIONS = {
     "ProcessNew": (),

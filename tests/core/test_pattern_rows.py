@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import pairwise_kernels
 
 from polymargin import LaRankClassifier
 from polymargin.kernel_functions import KernelFunction
-from polymargin.solvers.patterns import CalledPatterns, PrecomputedPatterns, VectorPatterns
+from polymargin.solvers.engines.patterns import CalledPatterns, PrecomputedPatterns, VectorPatterns
 from tests.estimators import make_problem
 
 KERNELS = {

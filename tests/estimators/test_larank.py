@@ -16,8 +16,8 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from polymargin import LaRankClassifier, LinearMulticlassSVC
-from polymargin.estimators._kernel_prediction import kernel_scores
 from polymargin.kernel_functions import KernelFunction
+from polymargin.solvers.kernel_scores import kernel_scores
 from tests.estimators import make_problem, make_sparse_problem
 from tests.reference.kernel_problem import (
     dual_optimum,
@@ -349,8 +349,8 @@ def test_blocks_and_threads_do_not_change_scores(monkeypatch, dtype):
     X = X.astype(dtype)
     clf = LaRankClassifier().fit(X, y)
     K = pairwise_kernels(X, clf.support_vectors_, metric="rbf", gamma=clf.gamma_)
-    monkeypatch.setattr("polymargin.estimators._kernel_prediction.SUPPORT_AT_ONCE", 7)
-    monkeypatch.setattr("polymargin.estimators._kernel_prediction.BLOCK_BYTES", 1000)
+    monkeypatch.setattr("polymargin.solvers.kernel_scores.SUPPORT_AT_ONCE", 7)
+    monkeypatch.setattr("polymargin.solvers.kernel_scores.BLOCK_BYTES", 1000)
     for n_jobs in (None, 2):
         scores = clf.set_params(n_jobs=n_jobs).decision_function(X)
         assert scores.dtype == dtype

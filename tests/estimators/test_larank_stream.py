@@ -461,3 +461,27 @@ def test_threads_that_share_a_classifier_do_no_harm(container):
     assert not errors
     clf.partial_fit(container(X), y)
     assert clf.score(container(X), y) > 0.7
+
+
+@pytest.mark.parametrize(
+    "changes", [{"C": 2.0}, {"gamma": 0.1}, {"kernel": "linear"}, {"operations": ("optimize",)}]
+)
+def test_parameters_of_the_machine_must_not_change_along_a_stream(changes):
+    X, y = make_problem(60)
+    clf = LaRankClassifier(random_state=0).partial_fit(X[:30], y[:30])
+    before = clf.decision_function(X)
+    clf.set_params(**changes)
+    with pytest.raises(ValueError, match=next(iter(changes))):
+        clf.partial_fit(X[30:], y[30:])
+    np.testing.assert_array_equal(clf.decision_function(X) if "C" in changes else before, before)
+    clf.set_params(**{name: LaRankClassifier().get_params()[name] for name in changes})
+    clf.partial_fit(X[30:], y[30:])
+    whole = LaRankClassifier(random_state=0).partial_fit(X[:30], y[:30]).partial_fit(X[30:], y[30:])
+    np.testing.assert_array_equal(clf.decision_function(X), whole.decision_function(X))
+
+
+def test_parameters_of_fit_alone_may_change_along_a_stream():
+    X, y = make_problem(60)
+    clf = LaRankClassifier(random_state=0).partial_fit(X[:30], y[:30])
+    clf.set_params(tol=1e-3, n_epochs=7, verbose=0, n_jobs=1, random_state=5)
+    assert clf.partial_fit(X[30:], y[30:]).n_iter_ == 2

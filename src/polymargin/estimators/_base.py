@@ -111,7 +111,7 @@ class CertifiedClassifier(
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
         prepared = self._prepare(X, y, sample_weight, C=self.C)
         arguments = prepared.hook_arguments
-        context = self._init_callback_context(max_subtasks=self.max_iter)
+        context = self._init_callback_context(max_subtasks=self._most_passes)
         context.call_on_fit_task_begin(estimator=self, **arguments)
         reporter = PassReporter(context, self, arguments)
         progress = reporter if has_callbacks(self) else None
@@ -157,6 +157,10 @@ class CertifiedClassifier(
         )
         check_labels(y)
         return X, y
+
+    @property
+    def _most_passes(self) -> int:
+        return self.max_iter
 
     @property
     def _accepts_sparse(self) -> bool:

@@ -11,9 +11,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from polymargin.data import canonical_csr, check_sparse_structure
-from polymargin.estimators._kernel_prediction import kernel_scores
+from polymargin.estimators._base import n_threads
 from polymargin.estimators._top_k import TopLabelsMixin
 from polymargin.kernel_functions import Kernel, KernelFunction
+from polymargin.solvers.kernel_scores import kernel_scores
 
 
 class KernelClassifierMixin(TopLabelsMixin, ClassifierMixin):
@@ -68,7 +69,11 @@ class KernelClassifierMixin(TopLabelsMixin, ClassifierMixin):
             scores = kernel_scores(None, X[:, self.support_], None, self.dual_coef_)
         else:
             scores = kernel_scores(
-                self._kernel_function(), X, self.support_vectors_, self.dual_coef_, self.n_jobs
+                self._kernel_function(),
+                X,
+                self.support_vectors_,
+                self.dual_coef_,
+                n_threads(self.n_jobs),
             )
         return scores.ravel() if len(self.classes_) == 2 else scores
 

@@ -2,38 +2,45 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, _fit_context
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.base import _fit_context
+from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
-from polymargin.data import check_sparse_structure
-from polymargin.estimators._html import CertificateHTMLMixin
-from polymargin.estimators._kernel_classifier import KernelClassifierMixin, canonical
+from polymargin.data.types import Matrix
+from polymargin.estimators._base import CERTIFIED, CertifiedClassifier, checked_rows, n_threads
+from polymargin.estimators._kernel_classifier import KernelClassifierMixin
 from polymargin.estimators._labels import StreamLabels
-from polymargin.estimators._larank_fit import OneFit, OnlineModel, model_array
-from polymargin.estimators._progress import PassReporter
-from polymargin.estimators._target import encode_target
-from polymargin.estimators.compat import CallbackSupportMixin
-from polymargin.kernel_functions import KERNELS, resolve_gamma
-from polymargin.solvers.larank import OPERATIONS, LaRank, MachineInUseError, Settings
-from polymargin.solvers.patterns import VectorPatterns, patterns_for
+from polymargin.estimators._online import LOSS, OnlineModel, model_array
+from polymargin.estimators._target import EncodedTarget
+from polymargin.kernel_functions import KERNELS, TrainingKernel, resolve_gamma
+from polymargin.problem import KernelProblem
+from polymargin.solvers.engines.machine import (
+    OPERATIONS,
+    LaRank,
+    MachineInUseError,
+    MachineSettings,
+)
+from polymargin.solvers.engines.patterns import VectorPatterns, patterns_for
+from polymargin.solvers.larank import LaRankSolution, solve_larank
+from polymargin.solvers.progress import Progress
+from polymargin.solvers.stopping import CertifiedDifference, CertifiedGap, StoppingRule
 
 MOST_EPOCHS = 1000  # with tol, unless n_epochs says otherwise
+# What a machine is made with: it must not change along a stream.
+FIXED = (
+    *("C", "kernel", "gamma", "degree", "coef0", "schedule", "operations"),
+    *("tau", "kappa", "eta", "cache_size"),
+)
 
 
-class LaRankClassifier(
-    CertificateHTMLMixin, CallbackSupportMixin, KernelClassifierMixin, BaseEstimator
-):
+class LaRankClassifier(KernelClassifierMixin, CertifiedClassifier[KernelProblem, LaRankSolution]):
     """Online multiclass support vector machine with kernels (LaRank, Bordes et al. 2007).
 
     It solves the Crammer-Singer problem without an intercept: minimise ``1/2 ||w||^2 + C sum_i
@@ -246,10 +253,8 @@ class LaRankClassifier(
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    # --- training ---
-
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any) -> LaRankClassifier:
+    def fit(self, X: Any, y: ArrayLike) -> LaRankClassifier:
         """Train the model afresh.
 
         Parameters
@@ -264,43 +269,12 @@ class LaRankClassifier(
         LaRankClassifier
             The fitted estimator.
         """
-        X, y = self._validate_training_data(X, y, reset=True)
-        target = encode_target(y, C=1.0, sample_weight=np.ones(len(y)), class_weight=None)
-        random = check_random_state(self.random_state)
-        machine = self._new_machine(X, random)
-        labels = StreamLabels()
-        labels.add(target.classes)
-
-        arguments = {"X": X, "y": y}
-        most_epochs = self.n_epochs or (1 if self.tol is None else MOST_EPOCHS)
-        context = self._init_callback_context(max_subtasks=most_epochs)
-        context.call_on_fit_task_begin(estimator=self, **arguments)
-        reporter = PassReporter(context, self, arguments)
-        fit = OneFit(self, machine, X, target.codes, reporter)
-        try:
-            machine.learn(
-                X,
-                target.codes,
-                len(target.classes),
-                fit.orders(random, most_epochs),
-                after_epoch=fit.after_epoch,
-                tolerances=fit.tolerances,
-                keep_rows=most_epochs > 1,
-            )
-        except KeyboardInterrupt:
-            self._set_fitted_attributes(machine, labels, fit)
-            if not reporter.stopped:
-                raise
-        else:
-            self._set_fitted_attributes(machine, labels, fit)
-            self._warn_unless_converged(fit)
-        finally:
-            machine.clear_cache()  # a fitted model is not to hold cache_size megabytes
-        context.call_on_fit_task_end(estimator=self, **arguments, reconstruction_attributes={})
-        return self
+        return self._fit(X, y, None)
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> LaRankClassifier:
+    def partial_fit(
+        self, X: Any, y: ArrayLike, classes: ArrayLike | None = None
+    ) -> LaRankClassifier:
         """Learn from more examples, in the order given.
 
         Parameters
@@ -316,8 +290,8 @@ class LaRankClassifier(
         Returns
         -------
         LaRankClassifier
-            The estimator. Parameters that are changed after the first call have no effect until
-            the next `fit`.
+            The estimator. Along a stream the parameters must not change, but for those of `fit`
+            alone (`n_epochs`, `tol`, `shuffle`), `random_state`, `n_jobs` and `verbose`.
         """
         if self._precomputed:
             raise ValueError(
@@ -325,7 +299,10 @@ class LaRankClassifier(
                 "examples with earlier ones are needed. Use fit, or a callable kernel."
             )
         go_on = hasattr(self, "_model")
+        if go_on:
+            self._check_unchanged()
         X, y = self._validate_training_data(X, y, reset=not go_on)
+        X = checked_rows(self, X).matrix
         labels = self._model.labels.copy() if go_on else StreamLabels()
         if classes is not None:
             labels.add(np.ravel(classes))
@@ -333,16 +310,12 @@ class LaRankClassifier(
         if go_on:
             machine = self._model.machine
         else:
+            self.gamma_ = resolve_gamma(self.gamma, X)
             machine = self._new_machine(X, check_random_state(self.random_state))
         learned = go_on
         try:
-            machine.learn(
-                _like_stored(X, machine),
-                labels.encode(y),
-                len(labels.by_code),
-                iter([np.arange(len(y))]),
-                after_epoch=lambda epoch: True,
-            )
+            with machine.lent(_like_stored(X, machine), len(labels.by_code)):
+                machine.epoch(np.arange(len(y)), labels.encode(y))
             learned = True
         except KeyboardInterrupt:
             learned = True
@@ -352,29 +325,111 @@ class LaRankClassifier(
             raise
         finally:
             if learned:  # also after an error: the examples before it count
-                self._set_fitted_attributes(machine, labels, None)
+                self._set_stream(machine, labels)
         return self
 
-    def _validate_training_data(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, NDArray]:
+    # --- what the template asks for ---
+
+    class_weight = None
+    warm_start = False
+    _fitted_names = (
+        *CERTIFIED,
+        "n_kernel_evaluations_",
+        "n_gap_kernel_evaluations_",
+        "n_argmax_",
+        "n_operations_",
+        "_model",
+        "_fixed",
+    )
+    _unit_of_work = "epochs"
+    _advice = "Increase n_epochs or tol, scale the features, or use a smaller C."
+
+    @property
+    def _most_passes(self) -> int:
+        return int(self.n_epochs or (1 if self.tol is None else MOST_EPOCHS))
+
+    @property
+    def _accepts_sparse(self) -> bool:
+        return not self._precomputed
+
+    def _problem(self, X: Matrix, target: EncodedTarget) -> KernelProblem:
         self._check_operations()
-        check_sparse_structure(X)
-        precomputed = self._precomputed
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=False if precomputed else "csr",
-            dtype=[np.float64, np.float32],
-            order="C",
-            reset=reset,
+        if self._precomputed:
+            assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
+            if X.shape[0] != X.shape[1]:
+                raise ValueError(
+                    "With kernel='precomputed', X must be the square matrix of kernel values of "
+                    f"all pairs of training examples, got shape {X.shape}."
+                )
+        else:
+            X = checked_rows(self, X).matrix
+        self.gamma_ = resolve_gamma(self.gamma, X)
+        function = None if self._precomputed else self._kernel_function()
+        kernel = TrainingKernel(X, function)
+        return KernelProblem(kernel, target.codes, target.c, LOSS, len(target.classes))
+
+    def _solve(
+        self, problem: KernelProblem, start: LaRankSolution | None, progress: Progress | None
+    ) -> LaRankSolution:
+        random = check_random_state(self.random_state)
+        return solve_larank(
+            self._new_machine(problem.kernel.X, random),
+            problem,
+            self._orders(problem.n_examples, random),
+            rule=self._rule(),
+            max_epochs=self._most_passes,
+            threads=n_threads(self.n_jobs),
+            verbose=int(self.verbose),
+            progress=progress,
         )
-        check_classification_targets(y)
-        if precomputed and X.shape[0] != X.shape[1]:
+
+    def _orders(self, n: int, random: np.random.RandomState) -> Iterator[NDArray[np.int64]]:
+        while True:
+            yield random.permutation(n) if self.shuffle else np.arange(n)
+
+    def _rule(self) -> StoppingRule | None:
+        if self.tol is None:
+            return None
+        return CertifiedDifference(self.C) if self.tol == "C" else CertifiedGap(self.tol)
+
+    def _attributes(
+        self, classes: NDArray, problem: KernelProblem, solution: LaRankSolution
+    ) -> dict[str, Any]:
+        found = self._of_machine(solution.machine, StreamLabels(classes))
+        return found | {"n_gap_kernel_evaluations_": solution.n_gap_evaluations}
+
+    def _of_machine(self, machine: LaRank, labels: StreamLabels) -> dict[str, Any]:
+        counts = machine.counts()
+        return {
+            "_model": OnlineModel(machine, labels),
+            "_fixed": self._fixed_parameters(),
+            "n_argmax_": counts.pop("arg_max"),
+            "n_operations_": counts,
+            "n_kernel_evaluations_": machine.patterns.n_evaluations,
+        }
+
+    def _set_stream(self, machine: LaRank, labels: StreamLabels) -> None:
+        n_calls = getattr(self, "n_iter_", 0) + 1
+        nothing = dict.fromkeys(("objective_", "dual_gap_"), np.nan)
+        self.__dict__.pop("history_", None)
+        self.__dict__ |= self._of_machine(machine, labels) | nothing
+        self.classes_ = labels.by_code[labels.sorted_codes()]
+        self.dual_objective_ = machine.dual
+        self.n_gap_kernel_evaluations_ = 0
+        self.n_iter_ = n_calls
+
+    def _fixed_parameters(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in FIXED}
+
+    def _check_unchanged(self) -> None:
+        """Raise ``ValueError`` where a parameter of the machine is not what it was made with."""
+        now = self._fixed_parameters()
+        changed = [name for name, value in self._fixed.items() if now[name] != value]
+        if changed:
             raise ValueError(
-                f"With kernel='precomputed', X must be the square matrix of kernel values of all "
-                f"pairs of training examples, got shape {X.shape}."
+                f"{', '.join(changed)} must not change along a stream: set back what was changed, "
+                "or begin another one with a clone of the estimator."
             )
-        return canonical(X), y
 
     def _check_operations(self) -> None:
         unknown = [name for name in self.operations if name not in OPERATIONS[1:]]
@@ -383,9 +438,9 @@ class LaRankClassifier(
                 f"operations may name {' and '.join(map(repr, OPERATIONS[1:]))}, got {unknown}."
             )
 
-    def _new_machine(self, X: Any, random: np.random.RandomState) -> LaRank:
-        self.gamma_ = resolve_gamma(self.gamma, X)
-        settings = Settings(
+    def _new_machine(self, X: Matrix, random: np.random.RandomState) -> LaRank:
+        self._check_operations()
+        settings = MachineSettings(
             C=float(self.C),
             tau=float(self.tau),
             kappa=float(self.kappa),
@@ -398,9 +453,9 @@ class LaRankClassifier(
         if not self._precomputed:
             function = self._kernel_function()
             # roughly what a kernel value costs beside a gradient entry, as measured
-            cost = 8.0 + (X.nnz if sparse.issparse(X) else X.size) / X.shape[0] / 4
-        patterns = patterns_for(function, X)
-        return LaRank(settings, patterns, X.dtype, cost, random.randint(np.iinfo(np.int32).max))
+            cost = 8.0 + (X.size if isinstance(X, np.ndarray) else X.nnz) / X.shape[0] / 4
+        seed = random.randint(np.iinfo(np.int32).max)
+        return LaRank(settings, patterns_for(function, X), X.dtype, cost, seed)
 
     def learned(self) -> tuple[LaRank, NDArray]:
         """The machine that goes on learning, and the labels that its codes 0, 1, ... stand for."""
@@ -409,52 +464,23 @@ class LaRankClassifier(
     def go_on_from(self, machine: LaRank, labels: NDArray) -> None:
         """Take over what :meth:`learned` gives."""
         self._model = OnlineModel(machine, StreamLabels(labels))
-
-    def _set_fitted_attributes(
-        self, machine: LaRank, labels: StreamLabels, fit: OneFit | None
-    ) -> None:
-        self._model = OnlineModel(machine, labels)
-        self.classes_ = labels.by_code[labels.sorted_codes()]
-        counts = machine.counts()
-        self.n_argmax_ = counts.pop("arg_max")
-        self.n_operations_ = counts
-        self.n_kernel_evaluations_ = machine.patterns.n_evaluations
-        certificate = None if fit is None else fit.certificate
-        self.dual_objective_ = machine.dual if certificate is None else certificate.dual
-        self.objective_ = np.nan if certificate is None else certificate.primal
-        self.dual_gap_ = np.nan if certificate is None else certificate.gap
-        self.n_gap_kernel_evaluations_ = 0 if fit is None else fit.n_gap_evaluations
-        self.n_iter_ = getattr(self, "n_iter_", 0) + 1 if fit is None else fit.n_epochs
+        self._fixed = self._fixed_parameters()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.non_deterministic = self.schedule == "adaptive"
         return tags
 
-    # Computed when they are first asked for: on a stream of small batches, copies of all support
-    # patterns after every batch would cost more than learning does.
     support_ = model_array("support")
     support_vectors_ = model_array("vectors")
     dual_coef_ = model_array("dual_coef")
     n_support_ = model_array("n_support")
 
-    def _warn_unless_converged(self, fit: OneFit) -> None:
-        if self.tol is None or fit.converged:
-            return
-        assert fit.certificate is not None
-        warnings.warn(
-            f"{type(self).__name__} made {fit.n_epochs} epochs and stopped at a relative duality "
-            f"gap of {fit.certificate.gap:.2g} (tol={self.tol!r}). Increase n_epochs or tol, scale "
-            "the features, or use a smaller C.",
-            ConvergenceWarning,
-            stacklevel=4,  # the caller of fit, which scikit-learn wraps
-        )
 
-
-def _like_stored(X: Any, machine: LaRank) -> Any:
+def _like_stored(X: Matrix, machine: LaRank) -> Matrix:
     """Give the batch in the type and layout of the machine's first one."""
     X = X.astype(machine.dtype, copy=False)
     assert isinstance(machine.patterns, VectorPatterns)
     if machine.patterns.is_sparse:
-        return X if sparse.issparse(X) else sparse.csr_array(X)
-    return X.toarray() if sparse.issparse(X) else X
+        return sparse.csr_array(X)
+    return X if isinstance(X, np.ndarray) else X.toarray()

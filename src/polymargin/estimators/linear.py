@@ -316,9 +316,7 @@ class LinearMulticlassSVC(
         check_overflow(solution)
         return solution
 
-    def _attributes(
-        self, classes: NDArray, problem: Problem, solution: Solution
-    ) -> dict[str, Any]:
+    def _attributes(self, classes: NDArray, problem: Problem, solution: Solution) -> dict[str, Any]:
         fold = problem.loss.fold
         found = {"coef_": fold(solution.coef), "intercept_": fold(solution.intercept)}
         if self.store_dual:

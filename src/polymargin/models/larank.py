@@ -8,11 +8,16 @@ import numpy as np
 
 from polymargin.estimators import LaRankClassifier
 from polymargin.kernel_functions import squared_row_norms
-from polymargin.solvers.larank import LaRank, Settings
-from polymargin.solvers.patterns import PatternStore, PrecomputedPatterns, VectorPatterns
+from polymargin.solvers.engines.machine import LaRank, MachineSettings
+from polymargin.solvers.engines.patterns import (
+    PatternStore,
+    PrecomputedPatterns,
+    VectorPatterns,
+)
 
 _PER_PATTERN = ("examples", "y", "diagonal")
 _PER_VECTOR = ("patterns", "classes", "beta", "gradient")
+_NUMBERS = ("n_classes", "n_seen", "evaluation_cost", "counts", "rates", "random_state")
 _TYPES = {
     "examples": np.int64,
     "y": np.int32,
@@ -27,55 +32,30 @@ _TYPES = {
 def state_of(model: LaRankClassifier) -> dict[str, Any]:
     """Everything that a machine knows, as numbers and arrays."""
     machine, labels = model.learned()
-    state = machine.__getstate__()  # compacts the patterns: slots are 0, 1, ... afterwards
-    exported, counts, rates, random_state = state["_exported"]
-    store, n = machine.patterns, machine.n_patterns
-    result: dict[str, Any] = {
+    state = machine.state_dict()  # compacts the patterns: slots are 0, 1, ... afterwards
+    store = machine.patterns
+    state |= {
         "settings": {**vars(machine.settings)},
         "dtype": machine.dtype.name,
-        "evaluation_cost": float(machine.evaluation_cost),
-        "n_classes": int(machine.n_classes),
-        "n_seen": int(machine.n_seen),
         "labels": labels,
-        "counts": [int(count) for count in counts],
-        "rates": [float(rate) for rate in rates],
-        "random_state": int(random_state),
         "n_evaluations": int(store.n_evaluations),
-        **{key: exported[key] for key in (*_PER_PATTERN, *_PER_VECTOR)},
     }
     if isinstance(store, VectorPatterns):
-        result["vectors"] = store.vectors(np.arange(n, dtype=np.int32))
-        result["norms"] = squared_row_norms(result["vectors"])  # computed again by who reads them
-    else:
-        assert isinstance(store, PrecomputedPatterns)
-        result["columns"] = store.columns
-    return result
+        vectors = store.vectors(np.arange(machine.n_patterns, dtype=np.int32))
+        # computed again by who reads them
+        return state | {"vectors": vectors, "norms": squared_row_norms(vectors)}
+    assert isinstance(store, PrecomputedPatterns)
+    return state | {"columns": store.columns}
 
 
 def restore(model: LaRankClassifier, state: dict[str, Any]) -> None:
     """Give a classifier the machine that the state describes; ``ValueError`` where it is wrong."""
-    settings = Settings(**{**state["settings"]})
+    settings = MachineSettings(**{**state["settings"]})
     if not all(isinstance(one, (bool, int, float, tuple)) for one in vars(settings).values()):
         raise ValueError("settings of a LaRank machine that are not numbers")
     _check(state)
-    patterns = _patterns(model, state)
-    machine = LaRank.__new__(LaRank)
-    machine.__setstate__(
-        {
-            "settings": settings,
-            "patterns": patterns,
-            "evaluation_cost": float(state["evaluation_cost"]),
-            "n_classes": state["n_classes"],
-            "n_seen": state["n_seen"],
-            "dtype": np.dtype(state["dtype"]),
-            "_exported": (
-                {"slots": None, **{key: state[key] for key in (*_PER_PATTERN, *_PER_VECTOR)}},
-                state["counts"],
-                state["rates"],
-                state["random_state"],
-            ),
-        }
-    )
+    machine = LaRank(settings, _patterns(model, state), np.dtype(state["dtype"]), 1.0, 0)
+    machine.load_state_dict({key: state[key] for key in (*_PER_PATTERN, *_PER_VECTOR, *_NUMBERS)})
     model.go_on_from(machine, state["labels"])
     if not np.array_equal(np.sort(state["labels"]), model.classes_):
         raise ValueError("the labels of a LaRank machine are not the classes of its classifier")

@@ -9,19 +9,18 @@ that is a Python function has its patterns here.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from polymargin.core import core
+from polymargin.data.types import Floats, Matrix
 from polymargin.kernel_functions import KernelFunction
 
 Examples = NDArray[np.int64]
 Slots = NDArray[np.int32]
-Values = NDArray[np.floating[Any]]
-Rows: TypeAlias = Values | sparse.csr_array
 # From this share of the slots on, values of all of them cost less than a copy of some rows.
 MOST = 0.75
 
@@ -35,17 +34,17 @@ class PatternStore(Protocol):
     def source(self) -> object:
         """What the compiled machine asks for kernel values."""
 
-    def lend(self, X: Rows, first: int) -> None:
+    def lend(self, X: Matrix, first: int) -> None:
         """Make the rows of X the examples ``first``, ``first + 1``, ..."""
 
     def give_back(self) -> None:
         """Forget the batch."""
 
-    def vectors(self, slots: Slots) -> Rows:
+    def vectors(self, slots: Slots) -> Matrix:
         """A copy of the rows of patterns."""
 
 
-def patterns_for(function: KernelFunction | None, X: Rows) -> PatternStore:
+def patterns_for(function: KernelFunction | None, X: Matrix) -> PatternStore:
     """A store for patterns like the rows of X; without a function, X is a Gram matrix."""
     if function is None:
         return PrecomputedPatterns(X.dtype)
@@ -104,22 +103,22 @@ class VectorPatterns(CompiledPatterns):
             n_features=n_features,
         )
 
-    def lend(self, X: Rows, first: int) -> None:
+    def lend(self, X: Matrix, first: int) -> None:
         """Make the rows of X the examples ``first``, ``first + 1``, ..."""
         if isinstance(X, np.ndarray):
             self._store.lend(X, first)
         else:
             self._store.lend(X.data, X.indices, X.indptr, first)
 
-    def vectors(self, slots: Slots) -> Rows:
+    def vectors(self, slots: Slots) -> Matrix:
         """A copy of the rows of patterns."""
-        rows: Rows = self._store.vectors(slots)
+        rows: Matrix = self._store.vectors(slots)
         if self.is_sparse:
             rows = sparse.csr_array(rows, shape=(len(slots), self.n_features))
         return rows
 
     @classmethod
-    def of_rows(cls, function: KernelFunction, X: Rows) -> Self:
+    def of_rows(cls, function: KernelFunction, X: Matrix) -> Self:
         """The rows of X as patterns."""
         store = cls(function, X.shape[1], X.dtype, sparse.issparse(X))
         store.lend(X, 0)
@@ -144,16 +143,16 @@ class CalledPatterns(VectorPatterns):
     :class:`VectorPatterns`.
     """
 
-    _batch: Rows
+    _batch: Matrix
     _first: int
-    _all: Rows | None = None
+    _all: Matrix | None = None
 
     @property
     def source(self) -> object:
         """What the compiled machine asks for kernel values."""
         return self
 
-    def lend(self, X: Rows, first: int) -> None:
+    def lend(self, X: Matrix, first: int) -> None:
         """Make the rows of X the examples ``first``, ``first + 1``, ..."""
         super().lend(X, first)
         self._batch, self._first = X, first
@@ -164,11 +163,11 @@ class CalledPatterns(VectorPatterns):
         del self._batch
         self._all = None
 
-    def example_rows(self, examples: Examples, slots: Slots) -> Values:
+    def example_rows(self, examples: Examples, slots: Slots) -> Floats:
         """Kernel values of examples with patterns, (len(examples), len(slots))."""
         return self._values(self._batch[examples - self._first], slots)
 
-    def pattern_row(self, slot: int, slots: Slots) -> Values:
+    def pattern_row(self, slot: int, slots: Slots) -> Floats:
         """Kernel values of a pattern with patterns."""
         return self._values(self.vectors(np.array([slot], np.int32)), slots).ravel()
 
@@ -184,7 +183,7 @@ class CalledPatterns(VectorPatterns):
         self._store.keep(slots)
         self._all = None
 
-    def _values(self, A: Rows, slots: Slots) -> Values:
+    def _values(self, A: Matrix, slots: Slots) -> Floats:
         n = len(self)
         if len(slots) < MOST * n:
             B = self.vectors(slots)
@@ -193,7 +192,7 @@ class CalledPatterns(VectorPatterns):
                 self._all = self.vectors(np.arange(n, dtype=np.int32))
             B = self._all
         self.n_evaluations += A.shape[0] * B.shape[0]
-        K: Values = self.function.block(A, B)
+        K: Floats = self.function.block(A, B)
         return K if B.shape[0] == len(slots) else np.ascontiguousarray(K[:, slots])
 
 
@@ -220,12 +219,12 @@ class PrecomputedPatterns(CompiledPatterns):
         columns: Examples = self._store.columns()
         return columns
 
-    def lend(self, X: Rows, first: int) -> None:
+    def lend(self, X: Matrix, first: int) -> None:
         """Make the rows of X the examples ``first``, ``first + 1``, ..."""
         assert first == 0, "a Gram matrix knows no examples but its own"
         self._store.lend(X)
 
-    def vectors(self, slots: Slots) -> Rows:
+    def vectors(self, slots: Slots) -> Matrix:
         """A copy of the rows of patterns: they have none."""
         return np.empty((0, 0))
 

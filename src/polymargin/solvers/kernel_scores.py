@@ -11,9 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from polymargin.estimators._base import n_threads
+from polymargin.data.types import Floats
 from polymargin.kernel_functions import KernelFunction, squared_row_norms
 
 BLOCK_BYTES = 32 * 2**20
@@ -25,8 +24,8 @@ def kernel_scores(
     X: Any,
     support_vectors: Any,
     dual_coef: Any,
-    n_jobs: int | None = None,
-) -> NDArray:
+    threads: int = 1,
+) -> Floats:
     """Compute the scores of rows.
 
     Parameters
@@ -39,9 +38,8 @@ def kernel_scores(
         Not used with ``function=None``.
     dual_coef : array or sparse array of shape (n_classes, n_support)
         Coefficients.
-    n_jobs : int or None
-        Number of threads; None is 1, -1 all cores. A kernel that is a Python function is called
-        by one thread only.
+    threads : int
+        A kernel that is a Python function is called by one thread only.
 
     Returns
     -------
@@ -55,7 +53,7 @@ def kernel_scores(
     if function is None:
         scores[:] = X @ dual_coef.T
         return scores
-    threads = min(n_threads(n_jobs), 1 if callable(function.kernel) else n)
+    threads = min(threads, 1 if callable(function.kernel) else n)
     columns = min(n_support, SUPPORT_AT_ONCE)
     rows = max(1, BLOCK_BYTES // (threads * columns * X.dtype.itemsize))
     rows = min(rows, -(-n // threads))

@@ -1,0 +1,123 @@
+"""The engine of LaRank: epochs of its machine, and what the model is worth.
+
+The duality gap is
+
+    P - D,   P = 1/2 ||w||^2 + C sum_i max(0, 1 + max_{y != y_i} S(x_i, y) - S(x_i, y_i)),
+
+where D and ||w||^2 come from freshly computed scores, not from the gradients that training keeps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from polymargin.problem import KernelProblem
+from polymargin.solvers.certificate import Certificate
+from polymargin.solvers.checkpoint import Tree
+from polymargin.solvers.engines.base import Seen
+from polymargin.solvers.engines.machine import LaRank
+from polymargin.solvers.kernel_scores import kernel_scores
+
+CERTIFY_ROWS = 4096
+
+
+class LaRankEngine:
+    """Epochs over the examples of a kernel problem, which the machine has been lent.
+
+    Parameters
+    ----------
+    machine : LaRank
+    problem : KernelProblem
+        Crammer-Singer, with the same cost for all examples.
+    orders : iterator of int64 arrays
+        The order of the examples in every epoch.
+    keep_rows : bool
+        Whether kernel values of examples that are no support patterns may be kept: of use when
+        there is a next epoch.
+    threads : int
+        Of the scores for certificates.
+
+    Attributes
+    ----------
+    n_gap_evaluations : int
+        Kernel values computed for certificates.
+    """
+
+    last_is_best = True
+    known: Certificate | None = None  # that of the machine as it is
+
+    def __init__(
+        self,
+        machine: LaRank,
+        problem: KernelProblem,
+        orders: Iterator[NDArray[np.int64]],
+        *,
+        keep_rows: bool,
+        threads: int,
+    ) -> None:
+        self.machine = machine
+        self.problem = problem
+        self.n_gap_evaluations = 0
+        self._orders = orders
+        self._keep_rows = keep_rows
+        self._threads = threads
+
+    def advance(self, goal: float, out_of_time: Callable[[], bool]) -> Seen:
+        """One epoch; examples whose steps stay below tau add at most ``n C tau`` to the gap."""
+        n = self.problem.n_examples
+        bound = math.inf if goal == math.inf else 0.5 * goal / (n * self.machine.settings.C)
+        order = next(self._orders)
+        self.known = None
+        self.machine.epoch(order, self.problem.y[order], bound, self._keep_rows)
+        found = f"{self.machine.n_patterns} support patterns, dual {self.machine.dual:.6g}"
+        return Seen(n, note=found)
+
+    def certify(self) -> Certificate:
+        """Both objectives, over the batch that holds all support patterns."""
+        pb, model = self.problem, self.machine.model()
+        of_example = np.full(pb.n_examples, -1)
+        of_example[model.examples] = np.arange(len(model.examples))
+        self.n_gap_evaluations += pb.n_examples * len(model.examples)
+        X, function = pb.kernel.X, pb.kernel.function
+        support = None if function is None else self.machine.vectors()
+        loss = squared_norm = 0.0
+        for start in range(0, pb.n_examples, CERTIFY_ROWS):
+            rows = slice(start, min(start + CERTIFY_ROWS, pb.n_examples))
+            part = X[rows] if function is not None else X[rows][:, model.examples]
+            S = kernel_scores(function, part, support, model.beta, self._threads)
+            S = np.asarray(S, dtype=np.float64)
+            slots = of_example[rows]
+            own = slots >= 0
+            squared_norm += float(np.sum(model.beta.T[slots[own]] * S[own]))
+            loss += float(pb.loss.value(S, pb.y[rows]).sum())
+        dual = float(np.maximum(model.beta, 0.0).sum()) - 0.5 * squared_norm
+        self.known = Certificate(0.5 * squared_norm + self.machine.settings.C * loss, dual)
+        return self.known
+
+    def see_everyone(self) -> None:
+        """Every epoch visits all examples."""
+
+    def model(self, *, copy: bool) -> LaRank:
+        """The machine itself: it goes on learning."""
+        return self.machine
+
+    def state_dict(self) -> Tree:
+        """The machine's state."""
+        return self.machine.state_dict()
+
+    def load_state_dict(self, state: Tree) -> None:
+        """Go on from a state."""
+        self.machine.load_state_dict(state)
+
+    def model_state(self, model: LaRank) -> Tree:
+        """The machine's state."""
+        return model.state_dict()
+
+    def load_model(self, state: Tree) -> LaRank:
+        """The inverse of `model_state`."""
+        self.machine.load_state_dict(state)
+        return self.machine

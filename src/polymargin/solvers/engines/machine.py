@@ -1,0 +1,268 @@
+"""LaRank's machine (Bordes, Bottou, Gallinari and Weston 2007): it learns from batches of examples.
+
+What happens within an epoch, the operations and the schedule that picks them, is in
+``src/core/larank/``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from polymargin.core import core
+from polymargin.data.types import Matrix
+from polymargin.solvers.checkpoint import Tree
+from polymargin.solvers.engines.patterns import PatternStore
+
+OPERATIONS = ("process_new", "process_old", "optimize")
+
+
+@dataclass(frozen=True)
+class MachineSettings:
+    """What a machine is made with; the names are those of the paper.
+
+    Attributes
+    ----------
+    C : float
+        Weight of the loss.
+    tau, kappa : float
+        Tolerances of a step and of its bounds (section 3.4), kappa as a fraction of C.
+    eta : float
+        Smallest probability of an operation.
+    operations : tuple of str
+        Those of "process_old" and "optimize" that the schedule may pick.
+    measure_time : bool
+        Whether the cost of an operation is its duration; otherwise it is counted.
+    cache_size : float
+        Megabytes for kernel values.
+    """
+
+    C: float
+    tau: float = 1e-4
+    kappa: float = 1e-4
+    eta: float = 0.05
+    operations: tuple[str, ...] = OPERATIONS[1:]
+    measure_time: bool = False
+    cache_size: float = 200.0
+
+
+class Model(NamedTuple):
+    """Support patterns: numbers and classes of their examples, beta by class."""
+
+    examples: NDArray[np.int64]
+    y: NDArray[np.int32]
+    beta: NDArray[np.float64]
+
+
+class MachineInUseError(RuntimeError):
+    """Another thread is training the machine; nothing was changed."""
+
+
+class LaRank:
+    """A machine that learns from batches of examples.
+
+    It runs without the GIL. While one thread makes it learn, all others get a
+    :class:`MachineInUseError`, or the ``RuntimeError`` of its compiled part.
+
+    Parameters
+    ----------
+    settings : MachineSettings
+    patterns : PatternStore
+        Where the support patterns are kept.
+    dtype : dtype
+        float32 or float64: the type of the kernel values that are kept.
+    evaluation_cost : float
+        The cost of a kernel evaluation where cost is counted, in gradient entries.
+    seed : int
+    """
+
+    def __init__(
+        self,
+        settings: MachineSettings,
+        patterns: PatternStore,
+        dtype: DTypeLike,
+        evaluation_cost: float,
+        seed: int,
+    ) -> None:
+        self.settings = settings
+        self.patterns = patterns
+        self.evaluation_cost = evaluation_cost
+        self.n_classes = 0
+        self.n_seen = 0
+        self._first = 0  # the number of the batch's first example
+        self.dtype = np.dtype(dtype)
+        self._machine = self._new_machine(seed)
+        self._lock = threading.RLock()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other threads out."""
+        if not self._lock.acquire(blocking=False):
+            raise MachineInUseError("this LaRankClassifier is being trained by another thread")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    # --- learning ---
+
+    @contextmanager
+    def lent(self, X: Matrix, n_classes: int) -> Iterator[None]:
+        """A batch to learn from while the block runs; other threads are kept out.
+
+        Parameters
+        ----------
+        X : array or CSR
+        n_classes : int
+            All class codes of the batch are below it.
+        """
+        with self._alone():
+            self.n_classes = max(self.n_classes, n_classes)
+            self._first = self.n_seen
+            self.n_seen += X.shape[0]
+            self.patterns.lend(X, self._first)
+            try:
+                yield
+            finally:
+                self.patterns.give_back()
+
+    def epoch(
+        self,
+        order: NDArray[np.int64],
+        codes: NDArray[np.int32],
+        bound: float = np.inf,
+        keep_rows: bool = False,
+    ) -> None:
+        """Process examples of the batch at hand once.
+
+        Parameters
+        ----------
+        order : int64 array
+            Their numbers within the batch.
+        codes : int32 array
+            Their class codes, in this order.
+        bound : float
+            Upper bound of tau and kappa.
+        keep_rows : bool
+            Whether kernel values of examples that are no support patterns may be kept: of use
+            when there is a next epoch.
+        """
+        self._machine.run(
+            self.patterns.source,
+            np.ascontiguousarray(order + self._first, dtype=np.int64),
+            np.ascontiguousarray(codes, dtype=np.int32),
+            self.n_classes,
+            min(self.settings.tau, bound),
+            min(self.settings.kappa, bound),
+            self.evaluation_cost,
+            keep_rows,
+        )
+
+    def clear_cache(self) -> None:
+        """Free the kernel values; those that are needed later are computed again."""
+        self._machine.clear_cache()
+
+    # --- the model ---
+
+    @property
+    def n_patterns(self) -> int:
+        """The number of support patterns."""
+        return int(self._machine.n_patterns)
+
+    @property
+    def dual(self) -> float:
+        """The dual objective, from the gradients of the support vectors."""
+        return float(self._machine.dual)
+
+    def model(self) -> Model:
+        """The support patterns and their coefficients."""
+        with self._alone():
+            state = self._export()
+        beta = np.zeros((self.n_classes, len(state["examples"])))
+        beta[state["classes"], state["patterns"]] = state["beta"]
+        return Model(state["examples"], state["y"], beta)
+
+    def vectors(self) -> Matrix:
+        """A copy of the support patterns' rows, in the order of :meth:`model`."""
+        with self._alone():
+            return self.patterns.vectors(self._export()["slots"])
+
+    def counts(self) -> dict[str, int]:
+        """Operations by name, those that changed something, kernel evaluations and arg max."""
+        counts = self._machine.counts
+        return {
+            **{name: int(counts[s]) for s, name in enumerate(OPERATIONS)},
+            **{f"{name}_steps": int(counts[3 + s]) for s, name in enumerate(OPERATIONS)},
+            "arg_max": int(counts[7]),
+        }
+
+    # --- its state: the compiled part as arrays; cached kernel values are computed again ---
+
+    def state_dict(self) -> Tree:
+        """All of it as numbers and arrays, compacted; the patterns' rows apart."""
+        with self._alone():
+            self._machine.compact(self.patterns.source)
+            state = self._export()
+            del state["slots"]  # 0, 1, ... after compact
+            return state | {
+                "n_classes": self.n_classes,
+                "n_seen": self.n_seen,
+                "evaluation_cost": float(self.evaluation_cost),
+                "counts": [int(count) for count in self._machine.counts],
+                "rates": [float(rate) for rate in self._machine.rates],
+                "random_state": int(self._machine.random_state),
+            }
+
+    def load_state_dict(self, state: Tree) -> None:
+        """Go on from a state; the patterns must be those of its examples, in its order."""
+        rest = dict(state)
+        self.n_classes, self.n_seen = rest.pop("n_classes"), rest.pop("n_seen")
+        self.evaluation_cost = rest.pop("evaluation_cost")
+        counts, rates, random_state = (rest.pop(n) for n in ("counts", "rates", "random_state"))
+        self._machine = self._new_machine(0)
+        self._machine.import_state(self.n_classes, **rest)
+        self._machine.counts, self._machine.rates = counts, rates
+        self._machine.random_state = random_state
+
+    def __getstate__(self) -> Tree:
+        state = self.state_dict()
+        return {"made": (self.settings, self.patterns, self.dtype), "state": state}
+
+    def __setstate__(self, pickled: Tree) -> None:
+        settings, patterns, dtype = pickled["made"]
+        self.__init__(settings, patterns, dtype, 1.0, 0)  # type: ignore[misc]
+        self.load_state_dict(pickled["state"])
+
+    def _new_machine(self, seed: int) -> Any:
+        s = self.settings
+        machine = core.LaRankF32 if self.dtype == np.float32 else core.LaRankF64
+        return machine(
+            C=s.C,
+            eta=s.eta,
+            measure_time=s.measure_time,
+            process_old="process_old" in s.operations,
+            optimize="optimize" in s.operations,
+            cache_megabytes=s.cache_size,
+            seed=seed,
+        )
+
+    def _export(self) -> dict[str, NDArray[Any]]:
+        n, n_vectors = self.n_patterns, int(self._machine.n_support_vectors)
+        state: dict[str, NDArray[Any]] = {
+            "slots": np.empty(n, np.int32),
+            "examples": np.empty(n, np.int64),
+            "y": np.empty(n, np.int32),
+            "diagonal": np.empty(n),
+            "patterns": np.empty(n_vectors, np.int32),
+            "classes": np.empty(n_vectors, np.int32),
+            "beta": np.empty(n_vectors),
+            "gradient": np.empty(n_vectors),
+        }
+        self._machine.export_state(**state)
+        return state

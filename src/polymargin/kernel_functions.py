@@ -14,32 +14,33 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from polymargin.arrays import Matrix
 from polymargin.core import core
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "precomputed")
-Kernel = str | Callable[[Any, Any], Any]
+Kernel = str | Callable[[Matrix, Matrix], NDArray]
 
 
-def squared_row_norms(X: Any) -> NDArray:
+def squared_row_norms(X: Matrix) -> NDArray:
     """``||x_i||^2`` of dense or CSR rows, in the dtype of X, summed in double."""
-    if sparse.issparse(X):
-        squares = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-    else:
+    if isinstance(X, np.ndarray):
         squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    else:
+        squares = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
     return squares.astype(X.dtype)
 
 
-def resolve_gamma(gamma: str | float, X: Any) -> float:
+def resolve_gamma(gamma: str | float, X: Matrix) -> float:
     """``gamma`` as a number: ``"scale"`` is 1 / (n_features Var(X)), ``"auto"`` 1 / n_features."""
     if not isinstance(gamma, str):
         return float(gamma)
     if gamma == "auto":
         return 1.0 / X.shape[1]
-    if sparse.issparse(X):
+    if isinstance(X, np.ndarray):
+        variance = float(X.var(dtype=np.float64))
+    else:
         mean = float(X.mean(dtype=np.float64))
         variance = float(X.multiply(X).mean(dtype=np.float64)) - mean**2
-    else:
-        variance = float(X.var(dtype=np.float64))
     return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
 
 
@@ -65,8 +66,8 @@ class KernelFunction:
 
     def block(
         self,
-        A: Any,
-        B: Any,
+        A: Matrix,
+        B: Matrix,
         a_norms: NDArray | None = None,
         b_norms: NDArray | None = None,
         out: NDArray | None = None,
@@ -92,7 +93,7 @@ class KernelFunction:
             return np.tanh(K, out=K)
         return np.power(K, K.dtype.type(self.degree), out=K)
 
-    def diagonal(self, X: Any) -> NDArray[np.float64]:
+    def diagonal(self, X: Matrix) -> NDArray[np.float64]:
         """``k(x_i, x_i)`` of every row."""
         if callable(self.kernel):
             rows = (X[i : i + 1] for i in range(X.shape[0]))
@@ -105,7 +106,7 @@ class KernelFunction:
         inner = self.gamma * norms + self.coef0
         return np.asarray(np.tanh(inner) if self.kernel == "sigmoid" else inner**self.degree)
 
-    def _call(self, A: Any, B: Any) -> NDArray:
+    def _call(self, A: Matrix, B: Matrix) -> NDArray:
         assert callable(self.kernel)
         K = np.asarray(self.kernel(A, B))
         if K.shape != (A.shape[0], B.shape[0]):
@@ -123,11 +124,11 @@ class KernelFunction:
         return K
 
 
-def _products(A: Any, B: Any, out: NDArray | None) -> NDArray:
+def _products(A: Matrix, B: Matrix, out: NDArray | None) -> NDArray:
     if not sparse.issparse(A) and not sparse.issparse(B):
         return np.matmul(A, B.T, out=out)
     K = A @ B.T
-    return _into(out, K.toarray() if sparse.issparse(K) else np.ascontiguousarray(K))
+    return _into(out, np.ascontiguousarray(K) if isinstance(K, np.ndarray) else K.toarray())
 
 
 def _into(out: NDArray | None, K: NDArray) -> NDArray:
@@ -173,7 +174,7 @@ class TrainingKernel:
 
     at_hand = False
 
-    def __init__(self, X: Any, function: KernelFunction | None) -> None:
+    def __init__(self, X: Matrix, function: KernelFunction | None) -> None:
         self.X = X
         self.function = function
         self.n = int(X.shape[0])

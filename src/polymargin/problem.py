@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from polymargin.arrays import Matrix
 from polymargin.data import Rows, as_rows
-from polymargin.data.types import Matrix
 from polymargin.kernel_functions import TrainingKernel
 from polymargin.losses import Loss
 

@@ -15,7 +15,9 @@ every_index = pytest.mark.parametrize("index", [np.int32, np.int64])
 
 
 def csr(dtype=np.float64, index=np.int32, n=9, d=12, density=0.4, seed=0):
-    X = sparse.random_array((n, d), density=density, rng=np.random.default_rng(seed)).tocsr()
+    X = sparse.random_array(
+        (n, d), density=density, random_state=np.random.RandomState(seed)
+    ).tocsr()
     X = sparse.csr_array(X.astype(dtype))
     X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
     X.sort_indices()

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from polymargin.arrays import Floats, Matrix
 from polymargin.core import core
 from polymargin.data.structure import check_sparse_structure
-from polymargin.data.types import Floats, Matrix
 from polymargin.storage import digest_of
 
 WEIGHT_ARRAYS = 4  # of the size of the weights, that a solver keeps

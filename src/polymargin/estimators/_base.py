@@ -15,15 +15,14 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from polymargin.arrays import Matrix, MatrixLike
 from polymargin.data import Rows, as_rows, check_sparse_structure
-from polymargin.data.types import Matrix
 from polymargin.estimators._html import CertificateHTMLMixin
 from polymargin.estimators._progress import PassReporter
 from polymargin.estimators._target import EncodedTarget, encode_target
@@ -108,7 +107,7 @@ class CertifiedClassifier(
 
     # --- the fit ---------------------------------------------------------------------------------
 
-    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Self:
+    def _fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
         prepared = self._prepare(X, y, sample_weight, C=self.C)
         arguments = prepared.hook_arguments
         context = self._init_callback_context(max_subtasks=self._most_passes)
@@ -125,7 +124,7 @@ class CertifiedClassifier(
         return self
 
     def _prepare(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None, *, C: float
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None, *, C: float
     ) -> Prepared[ProblemT]:
         """Validate the input and make the problem of it."""
         X, y = self._validate_training_data(X, y)
@@ -136,16 +135,16 @@ class CertifiedClassifier(
 
     def _validate_training_data(
         self,
-        X: Any,
-        y: Any,
+        X: MatrixLike,
+        y: ArrayLike,
         *,
         reset: bool = True,
         check_labels: Callable[[NDArray], None] = check_classification_targets,
     ) -> tuple[Matrix, NDArray]:
         """Check data and labels; values and CSR index arrays are left to :func:`checked_rows`."""
-        if not (sparse.issparse(X) and X.format == "csr"):
+        if getattr(X, "format", None) != "csr":
             check_sparse_structure(X)
-        X, y = validate_data(
+        matrix, labels = validate_data(
             self,
             X,
             y,
@@ -155,8 +154,8 @@ class CertifiedClassifier(
             reset=reset,
             ensure_all_finite=False,
         )
-        check_labels(y)
-        return X, y
+        check_labels(labels)
+        return matrix, labels
 
     @property
     def _most_passes(self) -> int:

@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from polymargin.arrays import MatrixLike
 from polymargin.data import canonical_csr, check_sparse_structure
 from polymargin.estimators._base import n_threads
 from polymargin.estimators._top_k import TopLabelsMixin
@@ -41,7 +42,7 @@ class KernelClassifierMixin(TopLabelsMixin, ClassifierMixin):
             self.kernel, gamma=self.gamma_, degree=float(self.degree), coef0=float(self.coef0)
         )
 
-    def decision_function(self, X: Any) -> NDArray:
+    def decision_function(self, X: MatrixLike) -> NDArray:
         """Compute the scores of the classes.
 
         Parameters
@@ -77,7 +78,7 @@ class KernelClassifierMixin(TopLabelsMixin, ClassifierMixin):
             )
         return scores.ravel() if len(self.classes_) == 2 else scores
 
-    def predict(self, X: Any) -> NDArray:
+    def predict(self, X: MatrixLike) -> NDArray:
         """Predict the best label of each example.
 
         Parameters

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polymargin.arrays import MatrixLike
 from polymargin.estimators._base import Prepared
 from polymargin.estimators._folds import ModelFolds
 from polymargin.estimators.kernel import KernelMulticlassSVC
@@ -79,7 +80,7 @@ class FoldModel(KernelMulticlassSVC):
 
     _held_out: tuple[Any, TrainingKernel, NDArray[np.int64]]
 
-    def decision_function(self, X: Any) -> NDArray:
+    def decision_function(self, X: MatrixLike) -> NDArray:
         """As always; the rows that the fold holds out need not be compared anew."""
         rows, kernel, held_out = self._held_out
         if X is not rows:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin.data.types import Floats, Matrix
+from polymargin.arrays import Floats, Matrix
 from polymargin.estimators._labels import StreamLabels
 from polymargin.losses import get_loss
 from polymargin.solvers.engines.machine import LaRank, Model

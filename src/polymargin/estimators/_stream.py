@@ -14,12 +14,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import _fit_context
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from polymargin.arrays import Matrix, MatrixLike
 from polymargin.data import Rows, as_rows
 from polymargin.estimators._base import checked_rows
 from polymargin.estimators._labels import StreamLabels
@@ -82,7 +83,7 @@ class Stream:
             self._shown = np.ascontiguousarray(W[:d].T), intercept
         return self._shown
 
-    def scores(self, X: Any) -> NDArray:
+    def scores(self, X: Matrix) -> NDArray:
         """The decision function."""
         scores = self.fold(self.model.scores(as_rows(X))[:, self.columns()])
         return scores.ravel() if len(self.labels.by_code) == 2 else scores
@@ -92,7 +93,13 @@ class PartialFitMixin:
     """`partial_fit` for a linear classifier."""
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+    def partial_fit(
+        self,
+        X: MatrixLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Any:
         """Learn from more examples, one exact step each, in the order given.
 
         Nothing of the examples is kept (but for a reservoir, see `StreamSolver`). The same
@@ -129,7 +136,7 @@ class PartialFitMixin:
         return self
 
     def _prepare_batch(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any
+        self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> tuple[Stream, StreamLabels, bool, list[int], Examples]:
         """Everything that can be wrong with the input is found here; the stream does not change."""
         goes_on = "classes_" in vars(self)
@@ -195,7 +202,7 @@ class PartialFitMixin:
         scaling = float(self.intercept_scaling) if self.fit_intercept else 0.0
         return get_loss(self.loss, self.top_k), scaling, settings.get_params()
 
-    def _new_stream(self, X: Any, goes_on: bool, *, closed: bool) -> Stream:
+    def _new_stream(self, X: Matrix, goes_on: bool, *, closed: bool) -> Stream:
         """A stream that begins here, from nothing or from what `fit` found."""
         settings = StreamSolver() if self.stream is None else self.stream
         settings.check()
@@ -231,7 +238,7 @@ class PartialFitMixin:
             return stream.shown()[name == "intercept_"]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def _stream_scores(self, stream: Stream, X: Any) -> NDArray:
+    def _stream_scores(self, stream: Stream, X: MatrixLike) -> NDArray:
         X = validate_data(
             self, X, accept_sparse="csr", dtype=stream.model.dtype, order="C", reset=False
         )
@@ -246,7 +253,11 @@ def _check_label_type(y: NDArray) -> None:
 
 
 def _costs(
-    X: Any, y: NDArray, C: float, class_weight: Mapping[Any, float] | str | None, sample_weight: Any
+    X: Matrix,
+    y: NDArray,
+    C: float,
+    class_weight: Mapping[Any, float] | str | None,
+    sample_weight: ArrayLike | None,
 ) -> NDArray[np.float64]:
     """``c_i = C * sample_weight_i * class_weight_{y_i}``."""
     if isinstance(class_weight, str):
@@ -262,7 +273,7 @@ def _costs(
 
 
 def _merge_labels(
-    stream: Stream, y: NDArray, c: NDArray[np.float64], classes: Any
+    stream: Stream, y: NDArray, c: NDArray[np.float64], classes: ArrayLike | None
 ) -> tuple[StreamLabels, list[int]]:
     """The labels after a batch, and where in it new ones appear that were not announced."""
     labels = stream.labels.copy()

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from polymargin.arrays import MatrixLike
+
 
 def best_labels(scores: np.ndarray, classes: np.ndarray, k: int) -> np.ndarray:
     """Labels of the k largest scores of each row, best first; ties in the order of `classes`.
@@ -30,7 +32,7 @@ class TopLabelsMixin:
     classes_: np.ndarray
     decision_function: Callable[[Any], np.ndarray]
 
-    def predict_top_k(self, X: Any, k: int = 5) -> np.ndarray:
+    def predict_top_k(self, X: MatrixLike, k: int = 5) -> np.ndarray:
         """Predict the k best labels of each example.
 
         Parameters

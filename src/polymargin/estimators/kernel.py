@@ -11,7 +11,7 @@ from sklearn.base import _fit_context
 from sklearn.utils import assert_all_finite
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from polymargin.data.types import Matrix
+from polymargin.arrays import Matrix, MatrixLike
 from polymargin.estimators._base import CERTIFIED, CertifiedClassifier, checked_rows
 from polymargin.estimators._kernel_classifier import KernelClassifierMixin
 from polymargin.estimators._target import EncodedTarget
@@ -221,7 +221,7 @@ class KernelMulticlassSVC(
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> KernelMulticlassSVC:
         """Train the model.
 

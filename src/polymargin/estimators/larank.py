@@ -13,7 +13,7 @@ from sklearn.base import _fit_context
 from sklearn.utils import assert_all_finite, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from polymargin.data.types import Matrix
+from polymargin.arrays import Matrix, MatrixLike
 from polymargin.estimators._base import CERTIFIED, CertifiedClassifier, checked_rows, n_threads
 from polymargin.estimators._kernel_classifier import KernelClassifierMixin
 from polymargin.estimators._labels import StreamLabels
@@ -254,7 +254,7 @@ class LaRankClassifier(KernelClassifierMixin, CertifiedClassifier[KernelProblem,
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: ArrayLike) -> LaRankClassifier:
+    def fit(self, X: MatrixLike, y: ArrayLike) -> LaRankClassifier:
         """Train the model afresh.
 
         Parameters
@@ -273,7 +273,7 @@ class LaRankClassifier(KernelClassifierMixin, CertifiedClassifier[KernelProblem,
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
-        self, X: Any, y: ArrayLike, classes: ArrayLike | None = None
+        self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None
     ) -> LaRankClassifier:
         """Learn from more examples, in the order given.
 

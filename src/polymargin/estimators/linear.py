@@ -12,8 +12,8 @@ from sklearn.base import _fit_context
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from polymargin.arrays import Matrix, MatrixLike
 from polymargin.data import check_sparse_structure
-from polymargin.data.types import Matrix
 from polymargin.estimators._base import CERTIFIED, CertifiedClassifier, checked_rows, n_threads
 from polymargin.estimators._stream import PartialFitMixin
 from polymargin.estimators._target import EncodedTarget
@@ -238,7 +238,7 @@ class LinearMulticlassSVC(
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> LinearMulticlassSVC:
         """Train the model.
 
@@ -259,7 +259,7 @@ class LinearMulticlassSVC(
         """
         return self._fit(X, y, sample_weight)
 
-    def decision_function(self, X: Any) -> NDArray:
+    def decision_function(self, X: MatrixLike) -> NDArray:
         """Compute the scores of the classes.
 
         Parameters

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._param_validation import HasMethods
 
+from polymargin.arrays import MatrixLike
 from polymargin.data import check_sparse_structure
 from polymargin.estimators._cross_validated import CrossValidatedMixin, search_constraints
 from polymargin.estimators._folds import LinearFolds
@@ -162,7 +163,7 @@ class LinearMulticlassSVCCV(
         self.verbose = verbose
         self.solver = solver
 
-    def decision_function(self, X: Any) -> NDArray:
+    def decision_function(self, X: MatrixLike) -> NDArray:
         """Compute the scores of the classes, as :meth:`LinearMulticlassSVC.decision_function`.
 
         Parameters

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from polymargin.arrays import MatrixLike
 from polymargin.estimators._base import n_threads
 from polymargin.estimators._grid import check_grid, spread_grid
 from polymargin.estimators.linear import LinearMulticlassSVC, check_overflow
@@ -97,8 +98,8 @@ class RegularizationPath:
 
 
 def regularization_path(
-    X: Any,
-    y: Any,
+    X: MatrixLike,
+    y: ArrayLike,
     Cs: Any = 10,
     *,
     loss: str = "crammer_singer",
@@ -108,7 +109,7 @@ def regularization_path(
     fit_intercept: bool = True,
     intercept_scaling: float = 1.0,
     class_weight: Any = None,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     random_state: RandomState = None,
     n_jobs: int | None = None,
     verbose: int = 0,

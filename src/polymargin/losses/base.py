@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from polymargin.arrays import Floats
 from polymargin.core import core
-from polymargin.data.types import Floats
 
 
 class Loss(ABC):

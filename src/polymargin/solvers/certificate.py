@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from polymargin.arrays import Floats
 from polymargin.core import core
-from polymargin.data.types import Floats
 
 ROUNDING = 1e-5  # a dual above the primal by more than this part is not rounding
 

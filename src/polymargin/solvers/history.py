@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from polymargin.data.types import Floats
+from polymargin.arrays import Floats
 from polymargin.solvers.certificate import Certificate
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from polymargin.data.types import Floats
+from polymargin.arrays import Floats
 from polymargin.kernel_functions import KernelFunction, squared_row_norms
 
 BLOCK_BYTES = 32 * 2**20

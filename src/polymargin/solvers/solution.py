@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from polymargin.data.types import Floats
+from polymargin.arrays import Floats
 from polymargin.losses import Loss
 from polymargin.problem import Examples
 from polymargin.solvers.certificate import Certificate

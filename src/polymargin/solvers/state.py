@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from polymargin.arrays import Floats
 from polymargin.core import core
-from polymargin.data.types import Floats
 from polymargin.problem import Problem
 from polymargin.solvers.checkpoint import Tree
 

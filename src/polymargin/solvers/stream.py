@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polymargin.arrays import Floats
 from polymargin.core import core
 from polymargin.data import Rows
-from polymargin.data.types import Floats
 from polymargin.losses import Loss
 from polymargin.solvers.settings import Settings
 from polymargin.solvers.state import aligned_zeros

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from polymargin.arrays import Floats
 from polymargin.core import core
-from polymargin.data.types import Floats
 from polymargin.kernel_functions import add_product
 from polymargin.problem import KernelProblem
 from polymargin.solvers.certificate import Certificate

@@ -15,8 +15,8 @@ from typing import Literal, Protocol
 import numpy as np
 from scipy import sparse
 
+from polymargin.arrays import Floats
 from polymargin.core import core
-from polymargin.data.types import Floats
 from polymargin.problem import Problem
 from polymargin.solvers.acceleration import OuterLoop, initial_kappa
 from polymargin.solvers.certificate import Certificate, relative_gap, squared_norm

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from polymargin.arrays import Matrix
 from polymargin.core import core
-from polymargin.data.types import Matrix
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.engines.patterns import PatternStore
 

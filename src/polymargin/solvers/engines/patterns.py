@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
+from polymargin.arrays import Floats, Matrix
 from polymargin.core import core
-from polymargin.data.types import Floats, Matrix
 from polymargin.kernel_functions import KernelFunction
 
 Examples = NDArray[np.int64]

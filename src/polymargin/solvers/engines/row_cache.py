@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin.data.types import Floats
+from polymargin.arrays import Floats
 from polymargin.kernel_functions import TrainingKernel, add_product
 
 FEW = 4  # times as many rows in the cache as are wanted: the wanted ones are copied

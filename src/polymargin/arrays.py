@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 Floats: TypeAlias = NDArray[np.floating]  # float32 or float64, whichever the data are
 Matrix: TypeAlias = Floats | sparse.csr_array  # rows of data
+MatrixLike: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix  # what users give, frames too

@@ -201,7 +201,9 @@ def _min_max(train: Matrix, test: Matrix) -> tuple[Matrix, Matrix]:
 PREPARATIONS: dict[str, Preparation] = {
     "aloi": _affine(9),
     "banking77": _tfidf,
+    "banking77_minilm": _as_is,
     "clinc150": _tfidf,
+    "clinc150_minilm": _as_is,
     "covtype": _min_max,
     "digits": _affine(16),
     "dna": _as_is,

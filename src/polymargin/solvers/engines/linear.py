@@ -150,7 +150,7 @@ class LinearEngine:
         plain = self._few or self.settings.schedule == "sdm" or self._violation is not None
         if choice == "auto" and plain:
             return
-        kappa = initial_kappa(self.problem, choice)
+        kappa = initial_kappa(self.state, choice)
         if kappa > 0:
             may_grow = choice == "auto" or choice is True
             self.outer = OuterLoop(self.state, kappa, may_grow=may_grow)
@@ -180,7 +180,7 @@ class LinearEngine:
         if self.outer is None:
             self._accelerate()
         else:
-            self.outer.begin_again(initial_kappa(problem, self.settings.acceleration))
+            self.outer.begin_again(initial_kappa(state, self.settings.acceleration))
         self._begin()
 
     # --- passes ----------------------------------------------------------------------------------

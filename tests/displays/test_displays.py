@@ -66,7 +66,7 @@ def test_convergence_says_what_it_cannot_draw(iris):
     with pytest.raises(NotFittedError):
         ConvergenceDisplay.from_estimator(LinearMulticlassSVC())
     larank = LaRankClassifier(random_state=0).fit(*iris)
-    with pytest.raises(ValueError, match="no history_"):
+    with pytest.raises(ValueError, match="no certificate"):
         ConvergenceDisplay.from_estimator(larank)
     clf = LinearMulticlassSVC(random_state=0).fit(*iris)
     with pytest.raises(ValueError, match="kind"):

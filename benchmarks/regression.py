@@ -37,15 +37,20 @@ WORKER = Path(__file__).resolve().parent / "regression_worker.py"
 
 @dataclass(frozen=True)
 class Case:
-    """A problem of the fixed set; `data` names a data set or is "sparse" or "dense", generated."""
+    """A problem of the fixed set; `data` names a data set or is "sparse" or "dense", generated.
+
+    `machine` is "linear", "stream" (one pass of `partial_fit`), "kernel" or "larank" (one epoch).
+    """
 
     data: str
     loss: str = "crammer_singer"
     C: float = 1.0
     dtype: str = "float64"
+    machine: str = "linear"
 
     def __str__(self) -> str:
-        return f"{self.data} {self.loss} C={self.C:g} {self.dtype}"
+        kind = "" if self.machine == "linear" else f" {self.machine}"
+        return f"{self.data}{kind} {self.loss} C={self.C:g} {self.dtype}"
 
 
 CASES = (
@@ -58,7 +63,14 @@ CASES = (
     Case("clinc150"),
     Case("clinc150", "weston_watkins"),
     Case("news20"),
+    Case("news20", C=0.01),  # the set-up counts
     Case("usps", C=0.1),
+    Case("news20", machine="stream"),
+    Case("clinc150", "one_vs_rest", machine="stream"),
+    Case("usps", C=10.0, dtype="float32", machine="kernel"),
+    Case("digits", "weston_watkins", machine="kernel"),
+    Case("digits", dtype="float32", machine="larank"),
+    Case("usps", C=10.0, machine="larank"),
 )
 
 
@@ -170,7 +182,7 @@ def measure_in_process(python: Path, case: Case, folder: Path, where: Path | Non
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         environment[name] = "1"
     command = [str(python), str(WORKER), str(folder / f"{case.data}.npz"), case.loss]
-    command += [str(case.C), case.dtype]
+    command += [str(case.C), case.dtype, case.machine]
     done = subprocess.run(
         command, cwd=folder, env=environment, check=True, stdout=subprocess.PIPE, text=True
     )

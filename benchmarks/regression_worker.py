@@ -16,7 +16,7 @@ from scipy import sparse
 
 def main() -> None:
     """Read the arrays, fit, print the CPU seconds and where polymargin was imported from."""
-    path, loss, C, dtype = sys.argv[1:5]
+    path, loss, C, dtype, machine = sys.argv[1:6]
     sys.path = [place for place in sys.path if place not in ("", sys.path[0])]
     import polymargin
 
@@ -27,16 +27,21 @@ def main() -> None:
         else:
             parts = (arrays["data"].astype(dtype), arrays["indices"], arrays["indptr"])
             X = sparse.csr_array(parts, shape=tuple(arrays["shape"]))
-    top_k = 3 if loss.startswith("top_k") else None
+    settings = {"loss": loss, "top_k": 3 if loss.startswith("top_k") else None, "tol": 1e-3}
     times = []
     for _ in range(2):
-        classifier = polymargin.LinearMulticlassSVC(
-            loss=loss, top_k=top_k, C=float(C), tol=1e-3, fit_intercept=False, random_state=0
-        )
+        common = {"C": float(C), "random_state": 0}
+        if machine == "larank":
+            classifier = polymargin.LaRankClassifier(**common)
+        elif machine == "kernel":
+            classifier = polymargin.KernelMulticlassSVC(**common, **settings)
+        else:
+            classifier = polymargin.LinearMulticlassSVC(**common, **settings, fit_intercept=False)
+        learn = classifier.partial_fit if machine == "stream" else classifier.fit
         start = time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            classifier.fit(X, y)
+            learn(X, y)
         times.append(time.process_time() - start)
     print(json.dumps({"seconds": min(times), "file": polymargin.__file__}))
 

@@ -185,7 +185,7 @@ class Run(Generic[Model]):
     def _worth_certifying(self, seen: Seen) -> bool:
         if math.isnan(seen.gap) and not seen.may_wait:
             return True
-        waited = self.n_iter - self._certified >= LONGEST_WAIT and not seen.may_wait
+        waited = self.n_iter - max(0, self._certified) >= LONGEST_WAIT and not seen.may_wait
         return waited or self.rule.near(self._guess[seen.kind] * seen.gap)
 
     def _certify(self, seen: Seen | None) -> None:
@@ -201,8 +201,9 @@ class Run(Generic[Model]):
         self.certificate = found
         if seen is None or not seen.provisional:
             self._certified = self.n_iter
-        n_visited = 0 if seen is None else seen.n_visited
-        self.history.add(self.n_iter, self.clock.total, found, n_visited)
+        if seen is not None or not self.engine.last_is_best:  # else the pass has its row
+            n_visited = 0 if seen is None else seen.n_visited
+            self.history.add(self.n_iter, self.clock.total, found, n_visited)
         if not math.isfinite(found.gap):
             raise ValueError(
                 f"The objective cannot be evaluated (primal {found.primal:.3g}, dual "

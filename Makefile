@@ -111,7 +111,8 @@ sanitize: $(SANITIZE_VENV)/.package ## run the kernel tests under the address an
 	ASAN_OPTIONS=detect_leaks=0 \
 	UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
 	$(SANITIZE_BIN)/python -m pytest -p no:cacheprovider --capture=sys tests/core tests/projections \
-		tests/files/test_svmlight.py tests/estimators/test_kernel.py $(PYTEST_ARGS)
+		tests/data tests/files/test_svmlight.py tests/estimators/test_kernel.py tests/estimators/test_larank.py \
+		tests/estimators/test_larank_stream.py tests/estimators/test_partial_fit.py $(PYTEST_ARGS)
 
 clean: ## remove environments, builds and caches
 	rm -rf $(VENV) $(OLDEST_VENV) $(SANITIZE_VENV) build dist wheelhouse

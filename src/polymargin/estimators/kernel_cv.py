@@ -30,22 +30,8 @@ class KernelMulticlassSVCCV(
         in their logarithm, from 0.01 to 100 divided by the mean kernel value of an example with
         itself (1 for "rbf").
 
-    cv : int, cross-validation generator or iterable, default=None
-        The folds, as everywhere in scikit-learn: None means 5 stratified folds, an integer that
-        many. Every class must occur in the training part of every fold.
-
-    scoring : str or callable, default=None
-        A scorer's name, a callable ``scorer(estimator, X, y)``, or ``"top_3_accuracy"`` and the
-        like for the share of examples whose label is among the 3 best. None means accuracy.
-
-    refit : bool, default=True
-        Whether to train the model on all data with the chosen C. Without, there is no model to
-        predict with, only `C_` and the scores.
-
-    early_stopping : bool, default=True
-        Whether to go no further up the grid once the score has clearly peaked: when the last C is
-        worse than the best by three standard errors of the difference within folds, or the last
-        two by one each. The scores of larger values are then NaN.
+    cv, scoring, refit, early_stopping
+        As in :class:`LinearMulticlassSVCCV`.
 
     loss, kernel, degree, coef0, top_k, tol, max_iter, class_weight
         As in :class:`KernelMulticlassSVC`. A "balanced" `class_weight` is that of the training
@@ -76,20 +62,8 @@ class KernelMulticlassSVCCV(
 
     Attributes
     ----------
-    C_ : float
-        The value with the highest mean score; the smallest of them where several are equal.
-
-    Cs_ : ndarray of shape (n_Cs,)
-        The values of C, ascending.
-
-    scores_ : ndarray of shape (n_folds, n_Cs)
-        Score of each fold; NaN for values of C that were not reached.
-
-    best_score_ : float
-        The mean score of `C_`.
-
-    dual_gaps_ : ndarray of shape (n_folds, n_Cs)
-        The certified gap of each fold's model.
+    C_, Cs_, scores_, best_score_, dual_gaps_
+        What the search found, as in :class:`LinearMulticlassSVCCV`.
 
     n_kernel_evaluations_ : int
         Kernel values computed in all: ``n_samples ** 2`` with a shared matrix, none with a

@@ -264,8 +264,9 @@ double evaluate_scores(const Loss& loss, const double* F, const std::int64_t* ro
             const bool own = row[e].cls == ex.y[i];  // one-vs-rest only
             norm += Loss::coupled ? p * (s_true - score) : (own ? p * score : -p * score);
         }
-        gap[r] = gap_share(loss, value[r], s.data(), ex.c[i], row, dual.count(i),
-                           [row](int e) { return row[e].cls; });
+        const double p_dot_h =
+            inner_product(row, dual.count(i), s.data(), [row](int e) { return row[e].cls; });
+        gap[r] = gap_share(loss, value[r], p_dot_h, ex.c[i], row, dual.count(i));
     }
     return norm;
 }

@@ -104,7 +104,7 @@ T solve_threshold(const T* b, int padded, T u, T s, T t0) {
 // The root in double: sums of many float32 entries have lost digits that p = b - t needs.
 template <class T>
 PM_INLINE double refined_threshold(const T* b, int count, T t, double u, double s) {
-    constexpr int many = 32;
+    constexpr int many = 256;
     if (sizeof(T) == sizeof(double) || count < many) return double(t);
     double mass = 0, free = 0;
     for (int e = 0; e < count; ++e) {

@@ -31,8 +31,9 @@ void evaluate_examples(const Loss& loss, const Matrix& X, const T* W, std::int64
             value[i] = ex.c[i] * loss.value(s.data(), padded, work);
             if (ex.squared_norm[i] == 0) continue;
             const auto* row = dual.row(i);
-            gap[i] = gap_share(loss, value[i], s.data(), ex.c[i], row, dual.count(i),
-                               [row](int e) { return row[e].cls; });
+            const double p_dot_h =
+                inner_product(row, dual.count(i), s.data(), [row](int e) { return row[e].cls; });
+            gap[i] = gap_share(loss, value[i], p_dot_h, ex.c[i], row, dual.count(i));
         }
     });
 }

@@ -7,13 +7,18 @@
 
 namespace pm {
 
-// c loss(h) - p.h + conjugate(p), where value = c loss(h) and entry e of the block has the margin
-// h[at(e)].
-template <class Loss, class T, class H, class At>
-PM_INLINE double gap_share(const Loss& loss, double value, const H* h, double c,
-                           const DualEntry<T>* block, int count, At at) {
-    double p_dot_h = 0;
-    for (int e = 0; e < count; ++e) p_dot_h += double(block[e].p) * double(h[at(e)]);
+// p.h, where entry e of the block has the margin h[at(e)].
+template <class T, class H, class At>
+PM_INLINE double inner_product(const DualEntry<T>* block, int count, const H* h, At at) {
+    double total = 0;
+    for (int e = 0; e < count; ++e) total += double(block[e].p) * double(h[at(e)]);
+    return total;
+}
+
+// c loss(h) - p.h + conjugate(p), where value = c loss(h).
+template <class Loss, class T>
+PM_INLINE double gap_share(const Loss& loss, double value, double p_dot_h, double c,
+                           const DualEntry<T>* block, int count) {
     return std::max(0.0, value - p_dot_h + loss.conjugate(block, count, c));
 }
 

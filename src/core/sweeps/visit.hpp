@@ -115,11 +115,14 @@ PM_INLINE void solve_block(const Loss& loss, VisitScratch<T>& w, int padded, Exa
                            VisitTotals& totals) {
     using V = Vec<T>;
     const double c = ex.c[i];
-    double sigma = 0;
-    for (int e = 0; e < count; ++e) sigma += double(old[e].p);
+    double sigma = 0, p_dot_h = 0;
+    for (int e = 0; e < count; ++e) {
+        sigma += double(old[e].p);
+        p_dot_h += double(old[e].p) * double(w.s[at(e)]);
+    }
     const double hint = A * (double(ex.threshold[i]) - sigma);
     const double value = c * loss.estimate(w.s.data(), padded, hint);
-    const double gap = gap_share(loss, value, w.s.data(), c, old, count, at);
+    const double gap = gap_share(loss, value, p_dot_h, c, old, count);
     ex.gap[i] = gap;
     totals.gap += gap;
     totals.entries += count;

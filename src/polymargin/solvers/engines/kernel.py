@@ -84,7 +84,7 @@ class KernelEngine:
         self.rng = rng
         self.cache_bytes = cache_bytes
         self.n_rounds = 0
-        self.goal = 0.0  # the difference of primal and dual to reach
+        self.tolerance = 0.0  # the relative gap to reach
         self.consistent = True  # whether the scores belong to the dual
         self.left_out = 0.0  # what examples left out had of the primal, when they were
         self.mark = (0, np.inf, -np.inf)  # the last progress: when, gap, dual
@@ -180,7 +180,7 @@ class KernelEngine:
 
     def advance(self, goal: float, out_of_time: Callable[[], bool]) -> Seen:
         """Solve a working set; leave out those who have settled before, or let them come back."""
-        self.goal = goal
+        self.tolerance = goal / self.certificate.primal if self.certificate.primal > 0 else 0.0
         if self.settings.shrinking and self.n_rounds > 0:
             self._shrink()
         shrunk_for = self.n_rounds - self.attended
@@ -221,7 +221,7 @@ class KernelEngine:
             change,
             passes=settings.inner_passes,
             stop=max(settings.inner_stop, EARLY[1] if self.certificate.gap > EARLY[0] else 0.0),
-            enough=ENOUGH * self.goal,
+            enough=ENOUGH * self.tolerance * self.certificate.primal,
             full_every=FULL_EVERY,
             idle=IDLE,
             neighbours=NEIGHBOURS,
@@ -274,7 +274,7 @@ class KernelEngine:
             )
         primal = 0.5 * norm + total + self.left_out
         self.certificate = Certificate(primal, primal - missing)
-        quiet = self.share <= 0.1 * self.goal / len(self.share)
+        quiet = self.share <= 0.1 * self.tolerance * max(primal, 0.0) / len(self.share)
         self.idle[quiet] += 1
         self.idle[~quiet] = 0
         return norm

@@ -78,6 +78,22 @@ def test_kappa_that_has_grown_is_taken_back_once_where_the_gap_hardly_falls():
     assert follow(control, last, window, fall=0.999) == [last] * window
 
 
+def test_a_second_fall_of_the_dual_takes_it_back_too():
+    control, kappa = grown()
+    kappas = follow(control, kappa, 1, dual=-1.0) + follow(control, 0.5 * kappa, 20, fall=0.999)
+    assert kappas == [CONSTANTS.back * kappa] * 21
+    assert control.phase is Phase.STEADY
+
+
+def test_a_gap_that_rises_ends_the_growth_only():
+    for phase, then in ((Phase.GROWING, Phase.GROWN), (Phase.STEADY, Phase.STEADY)):
+        control = Control(4.0, phase is Phase.GROWING, phase)
+        (kappa,) = follow(control, 4.0, 1)
+        (kappa,) = follow(control, kappa, 1, fall=1.01 * CONSTANTS.rise)
+        assert control.phase is then
+        assert kappa == (4.0 if then is Phase.STEADY else 2.0)
+
+
 def test_it_is_not_taken_back_below_its_start_nor_raised_to_it():
     for kappa, then in ((5.0, 4.0), (3.0, 3.0)):
         control = Control(4.0, True, Phase.GROWN)
@@ -92,16 +108,20 @@ def test_wherever_the_dual_falls_kappa_is_halved_down_to_what_is_safe(phase):
     assert kappas[1:] == [8.0, 4.0, 2.0, *[CONSTANTS.safe] * 6]  # there is no fall before the first
 
 
-def test_nobody_sleeps_from_when_the_gap_stands_still_until_it_is_well_below():
+def test_nobody_sleeps_once_the_gap_has_stood_still():
     control = Control(2.0, False, Phase.STEADY)
     patience = math.ceil(CONSTANTS.patience * 3.0)
     assert follow(control, 2.0, patience) == [2.0] * patience  # the first gap is lower than none
     assert control.phase is Phase.STEADY
     follow(control, 2.0, 1)
     assert control.phase is Phase.STANDING_STILL
-    follow(control, 2.0, 1, fall=1.01 * CONSTANTS.well_below)
+    follow(control, 2.0, 100, fall=0.5)
     assert control.phase is Phase.STANDING_STILL
-    follow(control, 2.0, 1, fall=0.98)
+
+
+def test_it_does_not_stand_still_while_the_gap_falls_slowly():
+    control = Control(2.0, False, Phase.STEADY)
+    follow(control, 2.0, 1000, fall=0.99)
     assert control.phase is Phase.STEADY
 
 

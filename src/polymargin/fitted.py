@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 
+from polymargin.estimators import LinearMulticlassSVC, LinearMulticlassSVCCV
+
+Linear: TypeAlias = LinearMulticlassSVC | LinearMulticlassSVCCV
 Features: TypeAlias = NDArray | sparse.csr_array
 Examples: TypeAlias = Features | Sequence[str]
 

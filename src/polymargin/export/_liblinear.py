@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from polymargin.estimators import LinearMulticlassSVC, LinearMulticlassSVCCV
+from polymargin.estimators import LinearMulticlassSVC
+from polymargin.fitted import Linear
 from polymargin.losses import get_loss
 from polymargin.models import ModelFileError
 from polymargin.solvers.history import History
@@ -47,7 +48,7 @@ def labels_path(path: PathName) -> Path:
     return Path(f"{os.fspath(path)}.labels.json")
 
 
-def to_liblinear(model: LinearMulticlassSVC | LinearMulticlassSVCCV, path: PathName) -> None:
+def to_liblinear(model: Linear, path: PathName) -> None:
     """Write a linear model for LIBLINEAR's ``predict`` and whatever else reads its models.
 
     Parameters
@@ -68,7 +69,7 @@ def to_liblinear(model: LinearMulticlassSVC | LinearMulticlassSVCCV, path: PathN
             "LIBLINEAR's format holds a linear model only: export the last step of the pipeline, "
             "and give LIBLINEAR rows that the other steps have transformed."
         )
-    if not isinstance(model, LinearMulticlassSVC | LinearMulticlassSVCCV):
+    if not isinstance(model, Linear):
         raise ModelFileError(
             f"LIBLINEAR's format holds linear models only, not {type(model).__name__}."
         )

@@ -1,4 +1,4 @@
-"""Models in ONNX: a linear classifier by hand, pipelines through skl2onnx.
+"""Models in ONNX, through skl2onnx.
 
 The graph has the outputs ``label`` (int64 or strings) and ``scores`` (a column per class, in the
 order of ``classes_``; for two classes, the score and its negative). The labels are also in the
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.pipeline import Pipeline
 
-from polymargin.export._onnx_graph import Linear, convert_linear
+from polymargin.fitted import Linear
 from polymargin.models import ModelFileError
 from polymargin.storage import replacing
 
@@ -62,17 +62,9 @@ def to_onnx(
     dtype = np.dtype(dtype)
     if dtype not in (np.float32, np.float64):
         raise ValueError(f"dtype must be float32 or float64, got {dtype}.")
-    if isinstance(model, Pipeline):
-        from polymargin.export._skl2onnx import convert_pipeline
+    from polymargin.export._skl2onnx import convert  # an extra, which takes time to import
 
-        proto = convert_pipeline(model, dtype, locale)
-    elif isinstance(model, Linear):
-        proto = convert_linear(model, dtype)
-    else:
-        raise ModelFileError(
-            f"only LinearMulticlassSVC, alone or in a Pipeline, can be converted to ONNX, not "
-            f"{type(model).__name__}."
-        )
+    proto = convert(model, dtype, locale)
     if path is not None:
         if proto.ByteSize() > _LARGEST_BYTES:
             raise ModelFileError("the model is larger than the 2 GB that an ONNX file can be.")

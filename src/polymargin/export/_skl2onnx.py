@@ -1,27 +1,22 @@
-"""Pipelines in ONNX, through skl2onnx and a converter for our linear classifier."""
+"""Linear classifiers and pipelines as ONNX graphs: a converter of ours for skl2onnx."""
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from polymargin.export._onnx_graph import (
-    NODES,
-    OPSET,
-    Linear,
-    constants_of,
-    finish,
-    label_tensor,
-    require_onnx,
-)
+from polymargin.fitted import Linear, per_class
 from polymargin.models import ModelFileError
 
 try:
+    import onnx
     import skl2onnx
     from skl2onnx.common import data_types as types
     from skl2onnx.common import exceptions
@@ -32,6 +27,14 @@ if TYPE_CHECKING:
     from skl2onnx.common._container import ModelComponentContainer
     from skl2onnx.common._topology import Operator, Scope, Variable
 
+OPSET = 17
+# from X, weights, constants and labels to label and scores: kind, inputs, output, options
+NODES: tuple[tuple[str, list[str], str, dict[str, int]], ...] = (
+    ("MatMul", ["X", "weights"], "products", {}),
+    ("Add", ["products", "constants"], "scores", {}),
+    ("ArgMax", ["scores"], "best", {"axis": 1, "keepdims": 0}),
+    ("Gather", ["labels", "best"], "label", {"axis": 0}),
+)
 _WORD = r"[\p{L}\p{N}_]"  # what \w is in Python; in RE2, which ONNX runtimes use, \w is ASCII
 _TOKENS = {
     r"(?u)\b\w\w+\b": f"{_WORD}{_WORD}+",
@@ -39,29 +42,31 @@ _TOKENS = {
 }
 
 
-def convert_pipeline(pipeline: Pipeline, dtype: np.dtype, locale: str | None) -> ModelProto:
-    """The ONNX model of a pipeline that ends in a LinearMulticlassSVC."""
-    last = pipeline.steps[-1][1]
+def convert(model: Linear | Pipeline, dtype: np.dtype, locale: str | None) -> ModelProto:
+    """The ONNX model of a linear classifier or of a pipeline that ends in one."""
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    first, last = steps[0], steps[-1]
     if not isinstance(last, Linear):
         raise ModelFileError(
-            f"only pipelines that end in LinearMulticlassSVC can be converted to ONNX, not in "
-            f"{type(last).__name__}."
+            "only LinearMulticlassSVC, and pipelines that end in LinearMulticlassSVC, can be "
+            f"converted to ONNX, not {type(last).__name__}."
         )
-    check_is_fitted(pipeline)
-    label_tensor(last.classes_)
+    check_is_fitted(model)
+    labels = _label_tensor(last.classes_)
     _register()
-    if isinstance(pipeline.steps[0][1], CountVectorizer):
+    if isinstance(first, CountVectorizer):
         inputs = [("text", types.StringTensorType([None, 1]))]
     else:
         kind = types.FloatTensorType if dtype == np.float32 else types.DoubleTensorType
-        inputs = [("X", kind([None, _n_features(pipeline)]))]
+        width = next(one.n_features_in_ for one in steps if hasattr(one, "n_features_in_"))
+        inputs = [("X", kind([None, width]))]
     try:
         proto = skl2onnx.convert_sklearn(
-            pipeline,
+            model,
             name="polymargin",
             initial_types=inputs,
             target_opset={"": OPSET, "ai.onnx.ml": 3},
-            options=_text_options(pipeline.steps[0][1], locale),
+            options=_text_options(first, locale),
         )
     except (
         exceptions.MissingConverter,
@@ -73,7 +78,22 @@ def convert_pipeline(pipeline: Pipeline, dtype: np.dtype, locale: str | None) ->
         first_line = str(error).strip().splitlines()[0]
         raise ModelFileError(f"skl2onnx cannot convert this pipeline: {first_line}") from error
     proto.producer_name = "polymargin"
-    return finish(proto, last)
+    onnx.helper.set_model_props(proto, {"classes": json.dumps(labels.tolist())})
+    onnx.checker.check_model(proto)
+    return proto
+
+
+def _label_tensor(classes: NDArray) -> NDArray:
+    """The labels in a type that ONNX has: int64, or strings."""
+    if classes.dtype.kind in "biu":
+        return classes.astype(np.int64)
+    labels = classes.tolist()
+    if not all(type(label) is str for label in labels):
+        raise ModelFileError(
+            f"labels in ONNX are integers or strings; these are of type {classes.dtype}. Train "
+            "with such labels."
+        )
+    return np.array(labels, dtype=object)
 
 
 def _text_options(
@@ -97,13 +117,6 @@ def _text_options(
     return {id(vectorizer): {"locale": locale, "tokenexp": pattern}}
 
 
-def _n_features(pipeline: Pipeline) -> int:
-    for _, step in pipeline.steps:
-        if hasattr(step, "n_features_in_"):
-            return int(step.n_features_in_)
-    raise ModelFileError("the number of features of this pipeline is not known.")
-
-
 def _register() -> None:
     """Tell skl2onnx about our classifiers."""
     for cls in get_args(Linear):
@@ -122,7 +135,7 @@ def _declare_outputs(
 ) -> list[Variable]:
     operator = scope.declare_local_operator(f"Polymargin{type(model).__name__}", model)
     operator.inputs = inputs
-    words = label_tensor(model.classes_).dtype == object
+    words = _label_tensor(model.classes_).dtype == object
     label = types.StringTensorType() if words else types.Int64TensorType()
     operator.outputs.append(scope.declare_local_variable("label", label))
     operator.outputs.append(scope.declare_local_variable("scores", _number_type(operator)()))
@@ -141,20 +154,26 @@ def _set_shapes(operator: Operator) -> None:
 
 
 def _add_nodes(scope: Scope, operator: Operator, container: ModelComponentContainer) -> None:
-    tensor = require_onnx().TensorProto
-    kinds = {"f4": tensor.FLOAT, "f8": tensor.DOUBLE, "i8": tensor.INT64}
-    label, scores = operator.outputs
-    double = _number_type(operator) is types.DoubleTensorType
+    model, (label, scores) = operator.raw_operator, operator.outputs
+    dtype = np.float64 if _number_type(operator) is types.DoubleTensorType else np.float32
+    constants = {
+        "weights": np.ascontiguousarray(per_class(model.coef_).T, dtype=dtype),
+        "constants": np.asarray(per_class(model.intercept_), dtype=dtype),
+        "labels": _label_tensor(model.classes_),
+    }
     names = {
         "X": operator.inputs[0].full_name,
         "scores": scores.full_name,
         "label": label.full_name,
     }
-    names |= {name: scope.get_unique_variable_name(name) for name in ("products", "best")}
-    for name, values in constants_of(operator.raw_operator, "f8" if double else "f4").items():
+    for name in (*constants, "products", "best"):
         names[name] = scope.get_unique_variable_name(name)
-        kind = kinds.get(values.dtype.str[1:], tensor.STRING)
-        container.add_initializer(names[name], kind, list(values.shape), values.ravel().tolist())
+    for name, values in constants.items():
+        if values.dtype == object:
+            content = [label.encode() for label in values.tolist()]
+        else:  # a list of all weights would take much memory
+            content = onnx.numpy_helper.from_array(values)
+        container.add_initializer(names[name], onnx.TensorProto.STRING, values.shape, content)
     for node, inputs, output, options in NODES:
         name = scope.get_unique_operator_name(node)
         given = [names[one] for one in inputs]

@@ -20,7 +20,7 @@ from polymargin import KernelMulticlassSVC, LaRankClassifier, LinearMulticlassSV
 from polymargin.evaluation import evaluate
 from polymargin.report import render_report, write_report
 from polymargin.report._content import similar_together
-from polymargin.report._examples import choose
+from polymargin.report._features import choose
 from polymargin.report._page import embed_json
 
 VOID = {"meta", "link", "input", "wbr", "br", "img"}

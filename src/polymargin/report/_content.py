@@ -14,7 +14,6 @@ from sklearn.pipeline import Pipeline
 
 from polymargin.evaluation import Evaluation
 from polymargin.fitted import Classifier
-from polymargin.report._features import Weighted, class_weights, strongest
 
 Rows = list[tuple[str, str]]
 Curve = dict[str, list[float | None]]
@@ -22,7 +21,6 @@ Curve = dict[str, list[float | None]]
 MOST_CELLS = 60_000  # of the confusion matrix; beyond, the smallest counts are left out
 LARGEST_K = 50  # of the top-k curve
 CLUSTERED = 1500  # labels up to which the matrix is ordered by similarity
-MOST_FEATURES = 40_000  # entries of the table of features
 HIDDEN = {"verbose", "warm_start", "store_dual", "checkpoint"}  # these do not describe a model
 
 
@@ -158,23 +156,6 @@ def similar_together(found: Evaluation) -> NDArray[np.intp]:
     np.fill_diagonal(distance, 0.0)
     tree = hierarchy.linkage(squareform(distance, checks=False), method="average")
     return hierarchy.leaves_list(tree).astype(np.intp)
-
-
-def feature_lists(
-    classifier: Classifier, names: NDArray | None, n: int
-) -> list[dict[str, Weighted]] | None:
-    """The strongest features of every class; None where names or weights are unknown."""
-    weights = class_weights(classifier)
-    if names is None or weights is None:
-        return None
-    n = max(1, min(n, MOST_FEATURES // (2 * len(weights))))
-    return [
-        {
-            side: [(name, float(f"{weight:.4g}")) for name, weight in pairs]
-            for side, pairs in zip(("for", "against"), strongest(row, names, n), strict=True)
-        }
-        for row in weights
-    ]
 
 
 def top_k_points(found: Evaluation) -> list[float]:

@@ -13,7 +13,6 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from html import escape
-from importlib import resources
 from string import Template
 from typing import Any
 
@@ -22,9 +21,8 @@ from numpy.typing import ArrayLike
 from polymargin.evaluation import Evaluation, evaluate
 from polymargin.fitted import Classifier, Examples, Features, split_pipeline
 from polymargin.report import _content as content
+from polymargin.report import _features as explained
 from polymargin.report import _sections as sections
-from polymargin.report._examples import mistakes
-from polymargin.report._features import feature_names as names_of_features
 from polymargin.storage import replacing
 from polymargin.version import __version__
 
@@ -111,10 +109,10 @@ def render_report(
         found = evaluate(classifier, features, y)
     if text is None and isinstance(X, list | tuple):
         text = X
-    names = names_of_features(model, feature_names)
+    names = explained.feature_names(model, feature_names)
     labels = [str(label) for label in (classifier.classes_ if found is None else found.labels)]
     training = content.training_curves(classifier, trace)
-    lists = content.feature_lists(classifier, names, n_features)
+    lists = explained.feature_lists(classifier, names, n_features)
     payload = {
         "labels": labels,
         "training": training,
@@ -137,7 +135,7 @@ def render_report(
         body = sections.features(labels[: len(classifier.classes_)])
         shown.append(("features", "Features", "Strongest features", body))
     if found is not None and found.n_correct < found.n_examples and n_examples > 0:
-        wrong = mistakes(classifier, found, features, text, names, n_examples)
+        wrong = explained.mistakes(classifier, found, features, text, names, n_examples)
         shown.append(("mistakes", "Mistakes", "Mistakes", sections.mistakes(wrong, labels, found)))
     return _assemble(
         title or f"{type(classifier).__name__}: {len(classifier.classes_):,} classes",
@@ -160,18 +158,14 @@ def embed_json(value: object) -> str:
 
 
 def _assemble(title: str, links: str, parts: list[str], payload: object) -> str:
-    assets = resources.files("polymargin.report") / "assets"
-    shell, style, script = (
-        (assets / name).read_text(encoding="utf-8")
-        for name in ("page.html", "report.css", "report.js")
-    )
+    script = sections.asset("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     now = datetime.datetime.now().astimezone()
-    return Template(shell).substitute(
+    return Template(sections.asset("page.html")).substitute(
         title=escape(title),
         links=links,
         sections="\n".join(parts),
-        style=style,
+        style=sections.asset("report.css"),
         script=script,
         script_hash=f"'sha256-{digest}'",
         data=embed_json(payload),

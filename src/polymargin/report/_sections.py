@@ -4,39 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from importlib import resources
 
 import numpy as np
 
 from polymargin.evaluation import Evaluation, percent
 from polymargin.fitted import Classifier
 from polymargin.report import _content as content
-from polymargin.report._examples import Mistake
+from polymargin.report._features import Mistake
 
 MOST_PAIRS = 100
 TOP_K = (
     "<p>How often the true class is among the k highest scores.</p>"
     '<div class="chart" id="top-k-chart"></div>'
 )
-CHARTS = (
-    '<div class="switch" role="group" aria-label="horizontal axis">'
-    '<button type="button" data-axis="time" aria-pressed="true">time</button>'
-    '<button type="button" data-axis="pass" aria-pressed="false">passes</button></div>'
-    '<div class="columns"><figure><figcaption>Relative gap</figcaption>'
-    '<div class="chart" id="gap-chart"></div></figure>'
-    "<figure><figcaption>Objective and its lower bound</figcaption>"
-    '<div class="chart" id="objective-chart"></div></figure></div>'
-)
-HEAT_MAP = (
-    '<div class="heat"><div class="tools"><button type="button" data-zoom="in" '
-    'aria-label="zoom in">+</button><button type="button" data-zoom="out" '
-    'aria-label="zoom out">−</button><button type="button" data-zoom="all">all</button>'
-    '<label><input type="checkbox" '
-    'id="similar" checked> confused classes side by side</label></div>'
-    '<canvas id="heat" tabindex="0" role="img" aria-label="confusion matrix"></canvas>'
-    '<p class="hint" id="heat-note">True classes down, predicted ones across. Hover or tap a '
-    "cell to read it, click to see its examples, zoom with the buttons or Ctrl and the wheel, "
-    "drag to move.</p></div>"
-)
+
+
+def asset(name: str) -> str:
+    """The text of a file that is a part of the page."""
+    return (resources.files("polymargin.report") / "assets" / name).read_text(encoding="utf-8")
 
 
 def tiles(classifier: Classifier, found: Evaluation | None) -> str:
@@ -93,7 +79,7 @@ def certificate(classifier: Classifier, training: Mapping[str, object]) -> str:
     )
     drawn = training["certificates"] is not None or training["estimates"] is not None
     facts = f'<p class="lead">{claim}</p><dl class="figures">{items}</dl>'
-    return facts + (CHARTS if drawn else "")
+    return facts + (asset("charts.html") if drawn else "")
 
 
 def confusion(found: Evaluation) -> str:
@@ -117,7 +103,7 @@ def confusion(found: Evaluation) -> str:
         f"<p>{n - found.n_correct:,} of {n:,} test examples are wrong. The most frequent "
         "confusions first, each with its share of the true class; click one to see it in the "
         'matrix and among the mistakes.</p><div class="columns wide-right">'
-        f"<div>{table}</div>{HEAT_MAP}</div>"
+        f"<div>{table}</div>{asset('heat_map.html')}</div>"
     )
 
 

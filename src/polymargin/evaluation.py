@@ -21,22 +21,12 @@ UNSEEN = -1  # rank of an example whose label the model does not know
 
 @dataclass(frozen=True)
 class ConfusedPair:
-    """Examples of one class that were taken for another.
+    """Examples of one class that were taken for another."""
 
-    Attributes
-    ----------
-    true, predicted : label
-        The two classes.
-    count : int
-        Number of examples.
-    share : float
-        Their part of the true class's examples.
-    """
-
-    true: object
+    true: object  # label
     predicted: object
-    count: int
-    share: float
+    count: int  # of examples
+    share: float  # their part of the true class's examples
 
 
 @dataclass(frozen=True)
@@ -104,9 +94,7 @@ class Evaluation:
         """Counts of examples, true labels down and predicted ones across."""
         k = len(self.labels)
         ones = np.ones(self.n_examples, np.int64)
-        counts = sparse.coo_array((ones, (self.true, self.predicted)), shape=(k, k)).tocsr()
-        counts.sum_duplicates()
-        return counts
+        return sparse.coo_array((ones, (self.true, self.predicted)), shape=(k, k)).tocsr()
 
     @cached_property
     def support(self) -> NDArray[np.int64]:
@@ -197,17 +185,8 @@ def evaluate(model: Classifier, X: Examples, y: ArrayLike) -> Evaluation:
 def compare(y_true: ArrayLike, y_pred: ArrayLike, classes: NDArray | None = None) -> Evaluation:
     """Compare labels with predictions from elsewhere; there are no scores, so no margins.
 
-    Parameters
-    ----------
-    y_true, y_pred : array-like of shape (n,)
-        Labels and predictions.
-    classes : ndarray, optional
-        The labels that the model knows; by default, all that occur.
-
-    Returns
-    -------
-    Evaluation
-        With rank 0 where the prediction is right, and beyond all classes where it is wrong.
+    `classes` are the labels that the model knows; by default, all that occur. The rank is 0 where a
+    prediction is right, and beyond all classes where it is wrong.
     """
     y_true, y_pred = np.asarray(y_true), np.asarray(y_pred)
     if y_true.shape != y_pred.shape or y_true.ndim != 1:
@@ -255,9 +234,7 @@ def encode_labels(y: NDArray, classes: NDArray) -> tuple[NDArray, NDArray[np.int
     values = y.tolist()
     extra = sorted(set(values) - codes.keys(), key=lambda label: (str(type(label)), label))
     codes |= {label: code for code, label in enumerate(extra, start=len(codes))}
-    labels = classes
-    if extra:
-        labels = np.array([*classes.tolist(), *extra], dtype=object)
+    labels = np.array([*classes.tolist(), *extra], dtype=object) if extra else classes
     return labels, np.fromiter((codes[label] for label in values), np.intp, len(values))
 
 

@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 
 import click
 
-from polymargin.cli._output import Output
-
 LAST = "Other"
 Run = Callable[..., int]
 F = TypeVar("F", bound=Callable[..., object])
@@ -104,15 +102,3 @@ def takes(kind: type, parameter: str) -> Callable[[Run], Run]:
         return run
 
     return decorate
-
-
-def output_options(function: Run) -> Run:
-    """``--quiet`` and ``--json``; the function gets `output`."""
-
-    @wraps(function)
-    def run(quiet: bool, as_json: bool, **given: object) -> int:
-        return function(**given, output=Output(quiet=quiet, as_json=as_json))
-
-    quiet = option("Output", "-q", "--quiet", is_flag=True, help="No notes, no progress bar.")
-    as_json = option("Output", "--json", "as_json", is_flag=True, help="The result as JSON.")
-    return quiet(as_json(run))

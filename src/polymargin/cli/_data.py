@@ -22,6 +22,8 @@ SPLIT_FIELD = "split"
 LABEL_HELP = (
     "Column of the labels, by name or number. [label, y, target or class; else of a CSV the last]"
 )
+WHERE = "[FIELD=]VALUE,..."
+SPLIT_HELP = "Only rows with this value. [FIELD: split]"
 BASE_HELP = "Number of the first feature in svmlight files; auto: 0 if it occurs."
 
 
@@ -43,6 +45,7 @@ class DataOptions:
         default="auto",
         help=BASE_HELP,
     )
+    split: str | None = setting("Data", "--split", metavar=WHERE, help=SPLIT_HELP)
 
     @property
     def label_column(self) -> str | int | None:
@@ -57,16 +60,14 @@ def read_examples(
     path: str,
     options: DataOptions,
     *,
-    split: str | None = None,
     features: list[str] | None = None,
     dtype: DTypeLike = np.float64,
     output: Output | None = None,
 ) -> tuple[Dataset, str]:
     """Read a file ("-": standard input) and say its format; errors carry its name.
 
-    `split` chooses examples, as ``FIELD=VALUE,VALUE`` or ``VALUE``; `features` are the columns to
-    take of a table; `output` prints the reader's warnings. Features of svmlight files keep their
-    numbers: see `number_features`.
+    `features` are the columns to take of a table; `output` prints the reader's warnings. Features
+    of svmlight files keep their numbers: see `number_features`.
     """
     with reading(path), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -82,8 +83,8 @@ def read_examples(
             )
         if kind == "svmlight":
             arguments["zero_based"] = True  # indices as they are; see number_features
-        if split is not None:
-            arguments |= _selection(split, kind, path)
+        if options.split is not None:
+            arguments |= _selection(options.split, kind, path)
         data = read_data(path, **arguments)
     for warning in caught:
         if output is not None:  # the reader's advice, in terms of the command line

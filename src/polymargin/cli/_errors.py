@@ -31,21 +31,21 @@ class CommandError(click.ClickException):
         self.code = code
 
 
+UNREADABLE: dict[type[OSError], str] = {
+    FileNotFoundError: ": there is no such file",
+    IsADirectoryError: " is a directory that `polymargin convert` did not make",
+    PermissionError: ": no permission to read it",
+}
+
+
 @contextmanager
 def reading(path: str) -> Iterator[None]:
     """Turn what can go wrong with an input file into a clear message."""
     try:
         yield
-    except FileNotFoundError as error:
-        raise CommandError(f"{path}: there is no such file") from error
-    except IsADirectoryError as error:
-        raise CommandError(
-            f"{path} is a directory that `polymargin convert` did not make"
-        ) from error
-    except PermissionError as error:
-        raise CommandError(f"{path}: no permission to read it") from error
     except OSError as error:
-        raise CommandError(f"{path}: {error.strerror or error}") from error
+        what = UNREADABLE.get(type(error), f": {error.strerror or error}")
+        raise CommandError(f"{path}{what}") from error
     except (ValueError, EOFError) as error:  # DataFileError and ModelFileError say where
         message = str(error)
         raise CommandError(message if path in message else f"{path}: {message}") from error

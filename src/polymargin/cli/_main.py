@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import click
 
 from polymargin.cli._command import Group
-from polymargin.cli._errors import CommandError, Exit
+from polymargin.cli._errors import Exit
 from polymargin.cli._output import Output, colours, to_json
 from polymargin.cli.convert import convert
 from polymargin.cli.demo import demo
@@ -40,18 +40,7 @@ for command in (train, predict, evaluate, inspect, convert, export, demo):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments; those of the process when not given.
-
-    Returns
-    -------
-    int
-        The exit status, one of `Exit`.
-    """
+    """Run the command with these arguments, or those of the process; return one of `Exit`."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
@@ -71,14 +60,11 @@ def _run(arguments: list[str]) -> int:
         )
         sys.stdout.flush()
         return int(status or Exit.OK)
-    except click.UsageError as error:
-        context = error.ctx
-        hint = f" (see {context.command_path} --help)" if context is not None else ""
-        return _fail(error.format_message() + hint, Exit.USAGE, arguments)
-    except CommandError as error:
-        return _fail(error.format_message(), error.code, arguments)
     except click.ClickException as error:
-        return _fail(error.format_message(), error.exit_code, arguments)
+        context = getattr(error, "ctx", None)  # of errors in the command line
+        hint = f" (see {context.command_path} --help)" if context is not None else ""
+        code = getattr(error, "code", error.exit_code)  # our own errors have a code each
+        return _fail(error.format_message() + hint, code, arguments)
     except (KeyboardInterrupt, click.Abort):
         return _fail("interrupted", Exit.INTERRUPTED, arguments)
     except BrokenPipeError:  # the reader of the output went away, as `head` does
@@ -97,7 +83,7 @@ def _run(arguments: list[str]) -> int:
 
 def _show_warning(message: Warning | str, *where: object, **how: object) -> None:
     """A warning of a library as one line, without the place in its code."""
-    Output().warn(str(message))
+    Output(quiet=False, as_json=False).warn(str(message))
 
 
 def _fail(message: str, code: int, arguments: list[str]) -> int:

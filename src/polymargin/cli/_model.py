@@ -43,11 +43,11 @@ class Model:
         """The labels."""
         return self.classifier.classes_
 
-    def read(self, path: str, options: DataOptions, split: str | None, output: Output) -> Dataset:
+    def read(self, path: str, options: DataOptions, output: Output) -> Dataset:
         """Read a file for this model; columns of tables are matched by name."""
         names = getattr(self._first, "feature_names_in_", None)
         columns = None if names is None or self.reads_text else [str(name) for name in names]
-        data, kind = read_examples(path, options, split=split, features=columns, output=output)
+        data, kind = read_examples(path, options, features=columns, output=output)
         if kind == "svmlight":
             base = options.index_base
             if base == "auto" and self._base in (0, 1):

@@ -7,7 +7,6 @@ result is one JSON object on stdout.
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +15,8 @@ from typing import Any, TextIO
 
 import click
 import numpy as np
+
+from polymargin.cli._command import setting
 
 
 def colours(stream: TextIO) -> bool:
@@ -27,10 +28,12 @@ def colours(stream: TextIO) -> bool:
 
 @dataclass(frozen=True)
 class Output:
-    """Where and how a command prints."""
+    """Where and how a command prints; as JSON, notes are left out too."""
 
-    quiet: bool = False  # results and warnings, no notes and no progress
-    as_json: bool = False  # the result as JSON; notes are left out too
+    quiet: bool = setting(
+        "Output", "-q", "--quiet", is_flag=True, help="No notes, no progress bar."
+    )
+    as_json: bool = setting("Output", "--json", is_flag=True, help="The result as JSON.")
 
     @property
     def chatty(self) -> bool:
@@ -72,21 +75,12 @@ def bold(text: str) -> str:
 
 def to_json(value: object) -> str:
     """One line of JSON; NaN and infinities become null, NumPy's numbers plain ones."""
-    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
 
+    def plain(other: object) -> object:
+        return other.tolist() if isinstance(other, np.ndarray | np.generic) else str(other)
 
-def _plain(value: object) -> object:
-    if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
+    there_and_back = json.loads(json.dumps(value, default=plain), parse_constant=lambda _: None)
+    return json.dumps(there_and_back, ensure_ascii=False)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

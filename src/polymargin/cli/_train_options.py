@@ -10,7 +10,7 @@ from functools import partial
 import click
 
 from polymargin.cli._command import setting
-from polymargin.cli._data import DataOptions
+from polymargin.cli._data import WHERE, DataOptions
 from polymargin.cli._errors import CommandError, Exit
 from polymargin.losses import LOSSES, loss_class
 
@@ -19,23 +19,16 @@ SCALERS = ["standard", "minmax", "maxabs"]
 TOP_K_LOSSES = [name for name in LOSSES if "top_k" in loss_class(name).parameters]
 
 
-class Ngrams(click.ParamType):
+def ngrams(value: str) -> tuple[int, int]:
     """``LOW,HIGH``, or one number for both."""
-
-    name = "LOW,HIGH"
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, int]:
-        """Give the two numbers."""
-        parts = value.split(",")
-        try:
-            low, high = int(parts[0]), int(parts[-1])
-        except ValueError:
-            low = high = 0
-        if not 1 <= low <= high or len(parts) > 2:
-            self.fail(f"{value!r} is not LOW,HIGH such as 1,2", param, ctx)
-        return low, high
+    parts = value.split(",")
+    try:
+        low, high = int(parts[0]), int(parts[-1])
+    except ValueError:
+        low = high = 0
+    if not 1 <= low <= high or len(parts) > 2:
+        raise click.BadParameter(f"{value!r} is not LOW,HIGH such as 1,2")
+    return low, high
 
 
 class Number(click.ParamType):
@@ -67,24 +60,22 @@ _data, _text, _model, _training, _output = (
 )
 _count = click.IntRange(1)
 _part = click.FloatRange(0, 1, min_open=True, max_open=True)
-_where = "[FIELD=]VALUE,..."
 
 
 # fmt: off
 @dataclass(frozen=True)
 class TrainOptions(DataOptions):
-    """All that ``polymargin train`` takes beside its data."""
+    """All that ``polymargin train`` takes beside its data; parameters of a model by their names."""
 
-    split: str | None = _data("--split", metavar=_where, help="Train on rows with this value. [FIELD: split]")
     test: str | None = _data("--test", metavar="FILE", help="Labelled examples to evaluate the model on.")
-    test_split: str | None = _data("--test-split", metavar=_where, help="Evaluate on rows with this value.")
+    test_split: str | None = _data("--test-split", metavar=WHERE, help="Evaluate on rows with this value.")
     holdout: float | None = _data("--holdout", type=_part, metavar="PART", help="Keep this part of the examples for evaluation.")
     cv: int | None = _data("--cv", type=click.IntRange(2), metavar="FOLDS", help="Cross-validate; writes a model only with -o.")
     scale: str | None = _data("--scale", type=click.Choice(SCALERS), help="Scale the features; kept with the model.")
     normalize: bool = _data("--normalize", is_flag=True, help="Scale each example to length 1; kept with the model.")
     float32: bool = _data("--float32", is_flag=True, help="Single precision: half the memory, and faster.")
     features: str = _text("--features", type=click.Choice(["tfidf", "hash"]), default="tfidf", help="What text becomes.")
-    ngrams: tuple[int, int] = _text("--ngrams", type=Ngrams(), default="1,1", help="Sequences of so many words.")
+    ngrams: tuple[int, int] = _text("--ngrams", type=ngrams, metavar="LOW,HIGH", default="1,1", help="Sequences of so many words.")
     analyzer: str = _text("--analyzer", type=click.Choice(["word", "char", "char_wb"]), default="word", help="Of what.")
     min_df: int = _text("--min-df", type=_count, metavar="N", default=1, help="Leave out words in fewer texts than this.")
     max_features: int | None = _text("--max-features", type=_count, metavar="N", help="Keep the most frequent words only.")
@@ -95,11 +86,11 @@ class TrainOptions(DataOptions):
     top_k: int | None = _model("--top-k", type=_count, metavar="N", help="The k of the top-k losses.")
     kernel: str | None = _model("--kernel", type=click.Choice(KERNELS), help="Train a kernel machine.")
     online: bool = _model("--online", is_flag=True, help="Train online (LaRank; rbf unless --kernel), without a certificate.")
-    epochs: int = _model("--epochs", type=_count, metavar="N", default=1, help="Passes of --online.")
+    n_epochs: int = _model("--epochs", type=_count, metavar="N", default=1, help="Passes of --online.")
     gamma: str | float = _model("--gamma", type=Number("scale", "auto"), metavar="NUMBER|scale|auto", default="scale", help="Of rbf, poly, sigmoid.")
     degree: float = _model("--degree", type=Number(), default=3, help="Of poly.")
     coef0: float = _model("--coef0", type=Number(positive=False), metavar="NUMBER", default=0.0, help="Of poly and sigmoid.")
-    intercept: bool = _model("--intercept/--no-intercept", default=True, help="A constant feature (linear models).")
+    fit_intercept: bool = _model("--intercept/--no-intercept", default=True, help="A constant feature (linear models).")
     intercept_scaling: float = _model("--intercept-scaling", type=Number(), default=1.0, help="Its value.")
     class_weight: str | None = _model("--class-weight", type=click.Choice(["balanced"]), help="Give every class the same total.")
     weights: tuple[str, ...] = _model("--weight", multiple=True, metavar="LABEL=WEIGHT", help="Of a class; may be repeated.")
@@ -109,7 +100,7 @@ class TrainOptions(DataOptions):
     checkpoint: str | None = _training("--checkpoint", metavar="FILE", help="Save the state now and then; go on from it after a crash.")
     n_jobs: int | None = _training("--n-jobs", type=int, metavar="N", help="Threads; -1 for all cores. [1]")
     cache_size: float = _training("--cache-size", type=Number(), metavar="MB", default=200.0, help="For kernel values.")
-    seed: int = _training("--seed", type=click.IntRange(0, 2**32 - 1), metavar="N", default=0, help="Of the order of passes, and of splits.")
+    random_state: int = _training("--seed", type=click.IntRange(0, 2**32 - 1), metavar="N", default=0, help="Of the order of passes, and of splits.")
     target: str | None = _output("-o", "--output", metavar="FILE", help="The model. [the data's name, .pmz]")
     report: str | None = _output("--report", metavar="FILE", help="Write an HTML report.")
 # fmt: on
@@ -124,9 +115,9 @@ class TrainOptions(DataOptions):
 Counts = Callable[[TrainOptions], bool]
 NEEDS: tuple[tuple[tuple[str, ...], Counts, str], ...] = (
     (("gamma", "degree", "coef0", "cache_size"), lambda o: not o.linear, "--kernel or --online"),
-    (("intercept", "intercept_scaling", "checkpoint"), lambda o: o.linear, "a linear model"),
+    (("fit_intercept", "intercept_scaling", "checkpoint"), lambda o: o.linear, "a linear model"),
     (("top_k",), lambda o: o.loss in TOP_K_LOSSES, f"--loss {' or '.join(TOP_K_LOSSES)}"),
-    (("epochs",), lambda o: o.online, "--online"),
+    (("n_epochs",), lambda o: o.online, "--online"),
     (
         ("tol", "max_iter", "time_limit", "class_weight", "weights", "loss"),
         lambda o: not o.online,

@@ -7,7 +7,7 @@ import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer, TfidfVectorizer
@@ -51,29 +51,18 @@ class Fit:
 
 
 def make_classifier(o: TrainOptions) -> Trained:
-    """A classifier from the options of `train`."""
-    common: dict[str, object] = {"C": o.C, "random_state": o.seed, "n_jobs": o.n_jobs}
-    kernel = {"gamma": o.gamma, "degree": o.degree, "coef0": o.coef0, "cache_size": o.cache_size}
+    """A classifier from those options of `train` that are parameters of it."""
+    kind: type[Trained] = LinearMulticlassSVC if o.linear else KernelMulticlassSVC
+    others = {"checkpoint"}  # that comes later: not while cross-validating
     if o.online:
-        name = o.kernel or "rbf"
-        return LaRankClassifier(kernel=name, n_epochs=o.epochs, **kernel, **common)
-    common |= {"loss": o.loss, "top_k": o.top_k, "tol": o.tol, "class_weight": o.class_weight}
-    limit = o.time_limit
-    if o.kernel is not None:
-        return KernelMulticlassSVC(
-            kernel=o.kernel,
-            max_iter=o.max_iter or 10_000,
-            solver=None if limit is None else KernelSolver(time_limit=limit),
-            **kernel,
-            **common,
-        )
-    return LinearMulticlassSVC(
-        max_iter=o.max_iter or 1000,
-        fit_intercept=o.intercept,
-        intercept_scaling=o.intercept_scaling,
-        solver=None if limit is None else DualSolver(time_limit=limit),
-        **common,
-    )
+        kind, others = LaRankClassifier, {"tol"}  # --tol counts for the certified ones only
+    names = kind().get_params(deep=False).keys() - others
+    given = {name: value for name, value in vars(o).items() if name in names and value is not None}
+    classifier = kind(**given)
+    if o.time_limit is not None:
+        solver = DualSolver if o.linear else KernelSolver
+        classifier.set_params(solver=solver(time_limit=o.time_limit))
+    return classifier
 
 
 def preparation(data: Dataset, options: TrainOptions, dtype: DTypeLike) -> Steps:
@@ -112,7 +101,7 @@ def inputs_of(data: Dataset) -> Examples:
     return examples
 
 
-def fit(classifier: Trained, steps: Steps, data: Dataset, y: NDArray, output: Output) -> Fit:
+def fit(classifier: Trained, steps: Steps, data: Dataset, output: Output) -> Fit:
     """Fit the preparation and the classifier, with a progress bar.
 
     Ctrl-C while the classifier trains gives the best certified model so far.
@@ -121,7 +110,7 @@ def fit(classifier: Trained, steps: Steps, data: Dataset, y: NDArray, output: Ou
     model = Pipeline([*steps, ("svm", classifier)]) if steps else classifier
     result = Fit(model, classifier, watch)
     try:
-        X = inputs_of(data)
+        X, y = inputs_of(data), need_labels(data)
         for _, step in steps:
             X = step.fit_transform(X, y)
         with (
@@ -167,23 +156,19 @@ def hold_out(data: Dataset, part: float, seed: int) -> tuple[Dataset, Dataset]:
 
 
 def cross_validate(
-    classifier: Trained,
-    steps: Steps,
-    data: Dataset,
-    y: NDArray,
-    folds: int,
-    seed: int,
-    output: Output,
+    classifier: Trained, steps: Steps, data: Dataset, folds: int, output: Output
 ) -> list[float]:
     """Accuracy on each fold of a model that is trained on the others."""
+    y = need_labels(data)
     counts = np.unique(y, return_counts=True)[1]
     kind = StratifiedKFold if counts.min() >= folds else KFold
     accuracies = []
-    splits = kind(folds, shuffle=True, random_state=seed).split(np.zeros((len(y), 1)), y)
+    order = kind(folds, shuffle=True, random_state=classifier.random_state)
+    splits = order.split(np.zeros((len(y), 1)), y)
     try:
         for number, (train, test) in enumerate(splits, start=1):
             fresh = [(name, clone(step)) for name, step in steps]
-            done = fit(clone(classifier), fresh, data.take(train), y[train], output)
+            done = fit(clone(classifier), fresh, data.take(train), output)
             if done.interrupted:
                 raise KeyboardInterrupt
             predicted = done.model.predict(inputs_of(data.take(test)))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import click
 import numpy as np
 
-from polymargin.cli._command import command, option, output_options, takes
+from polymargin.cli._command import command, option, takes
 from polymargin.cli._data import DataOptions, describe_data, number_features, read_examples
 from polymargin.cli._errors import CommandError, Exit, check_output, reading, writing
 from polymargin.cli._output import Output
@@ -35,15 +35,13 @@ polymargin convert letter.csv letter.npz --label letter
 @click.argument("data")
 @click.argument("target")
 @takes(DataOptions, "how")
-@option("Data", "--split", metavar="[FIELD=]VALUE,...", help="Convert rows with this value only.")
 @option("Data", "--float32", is_flag=True, help="Keep features in single precision.")
 @option("Output", "--force", is_flag=True, help="Replace TARGET if it exists.")
-@output_options
+@takes(Output, "output")
 def convert(
     data: str,
     target: str,
     how: DataOptions,
-    split: str | None,
     float32: bool,
     force: bool,
     output: Output,
@@ -67,7 +65,7 @@ def convert(
             convert_svmlight(data, target, zero_based=zero_based, dtype=dtype, overwrite=force)
         written = open_directory(target)
     else:
-        written, kind = read_examples(data, how, split=split, dtype=dtype, output=output)
+        written, kind = read_examples(data, how, dtype=dtype, output=output)
         if kind == "svmlight":
             written = number_features([written], how.index_base)[0][0]
         with writing(target):

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from polymargin.cli._command import command, option, output_options
+from polymargin.cli._command import command, option, takes
 from polymargin.cli._errors import Exit
 from polymargin.cli._output import Output, bold
 
@@ -18,7 +18,7 @@ polymargin demo --tol 1e-6
 
 @command(EXAMPLE, no_args_is_help=False)
 @option("Demo", "--tol", type=click.FloatRange(0), default=1e-3, help="Relative gap to reach.")
-@output_options
+@takes(Output, "output")
 def demo(tol: float, output: Output) -> int:
     """Train every loss on handwritten digits, beside scikit-learn's LinearSVC."""
     from polymargin import demo as first_look  # scikit-learn's data sets take time to import

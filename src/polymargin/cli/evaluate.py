@@ -1,38 +1,42 @@
-"""``polymargin evaluate``: how good a model is on labelled examples."""
+"""``polymargin evaluate``: how good a model is on labelled examples, as every command says it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
 import click
 
-from polymargin.cli._command import command, option, output_options, takes
-from polymargin.cli._data import DataOptions
-from polymargin.cli._errors import Exit, check_output
-from polymargin.cli._evaluation import PAIRS, as_dict, describe, evaluate_on, report_on, source_of
+from polymargin.cli._command import command, option, takes
+from polymargin.cli._data import DataOptions, like_labels, need_labels
+from polymargin.cli._errors import Exit, check_output, writing
 from polymargin.cli._model import Model
-from polymargin.cli._output import Output
+from polymargin.cli._output import Output, bold, facts, shorten, table
+from polymargin.evaluation import Evaluation, percent
+from polymargin.evaluation import evaluate as evaluate_scores
+from polymargin.fitted import Features
+from polymargin.io import Dataset
+from polymargin.report import write_report
 
 EXAMPLE = """
 polymargin evaluate model.pmz test.svm
 polymargin evaluate model.pmz clinc150.jsonl.gz --split test --report report.html
 """
+PAIRS = 10
+SHOWN_LABELS = 5
 
 
 @command(EXAMPLE)
 @click.argument("model")
 @click.argument("data")
 @takes(DataOptions, "how")
-@option("Data", "--split", metavar="[FIELD=]VALUE,...", help="Use rows with this value only.")
 @option("Output", "--pairs", type=click.IntRange(0), default=PAIRS, help="Confused pairs to show.")
 @option("Output", "--report", metavar="FILE", help="Write an HTML report.")
-@output_options
+@takes(Output, "output")
 def evaluate(
-    model: str,
-    data: str,
-    how: DataOptions,
-    split: str | None,
-    pairs: int,
-    report: str | None,
-    output: Output,
+    model: str, data: str, how: DataOptions, pairs: int, report: str | None, output: Output
 ) -> int:
     """Compare the predictions of MODEL for DATA with its labels.
 
@@ -41,12 +45,106 @@ def evaluate(
     """
     check_output(report, (model, data))
     used = Model.load(model)
-    tested = evaluate_on(used, used.read(data, how, split, output), output)
+    tested = evaluate_on(used, used.read(data, how, output), output)
     if report:
-        about = {"model": model, "test data": source_of(data, split)}
+        about = {"model": model, "test data": source_of(data, how.split)}
         report_on(report, model, used, tested, about)
     found = as_dict(tested.found, pairs)
     output.result({"model": model, "data": data, **found}, describe(tested.found, pairs))
     if report:
         output.success(f"wrote {report}")
     return Exit.OK
+
+
+@dataclass(frozen=True)
+class Tested:
+    """Examples that a model was evaluated on, and what came out."""
+
+    data: Dataset
+    X: Features
+    found: Evaluation
+
+
+def evaluate_on(model: Model, data: Dataset, output: Output) -> Tested:
+    """Evaluate, and say so where labels are unknown."""
+    y = like_labels(need_labels(data), model.classes)
+    X = model.features(data, output)
+    found = evaluate_scores(model.classifier, X, y)
+    warn_of_unseen(found, data.source, output)
+    return Tested(data, X, found)
+
+
+def warn_of_unseen(found: Evaluation, source: str, output: Output) -> None:
+    """Count examples that cannot be right."""
+    if not found.n_unseen:
+        return
+    shown = ", ".join(shorten(str(label), 30) for label in found.unseen[:SHOWN_LABELS])
+    if len(found.unseen) > SHOWN_LABELS:
+        shown += f" and {len(found.unseen) - SHOWN_LABELS} more"
+    output.warn(
+        f"{source}: {found.n_unseen:,} of {found.n_examples:,} examples have a label that the "
+        f"model does not know ({shown}); they count as errors"
+    )
+
+
+def accuracy(found: Evaluation) -> str:
+    """The accuracy, and what it counts."""
+    return f"{percent(found.accuracy)} ({found.n_correct:,} of {found.n_examples:,})"
+
+
+def describe(found: Evaluation, n_pairs: int = PAIRS) -> list[str]:
+    """Accuracies, and the most confused pairs."""
+    first, *others = facts(
+        [
+            ("accuracy", accuracy(found)),
+            *((f"top-{k}", percent(value)) for k, value in _top_k(found).items()),
+            ("macro F1", percent(found.macro_f1)),
+        ]
+    )
+    pairs = [
+        (shorten(str(p.true)), shorten(str(p.predicted)), f"{p.count:,}", f"{p.share:.0%}")
+        for p in found.confused_pairs(n_pairs)
+    ]
+    titles = ("true", "predicted", "#examples", "#of the true class")
+    return [bold(first), *others, *(["", *table(titles, pairs)] if pairs else [])]
+
+
+def _top_k(found: Evaluation) -> dict[str, float]:
+    """Top-k accuracies worth printing."""
+    return {str(k): found.top_k_accuracy(k) for k in (3, 5, 10) if k < found.n_classes}
+
+
+def as_dict(found: Evaluation, n_pairs: int = PAIRS) -> dict[str, object]:
+    """The same for machines."""
+    return {
+        "n_examples": found.n_examples,
+        "accuracy": found.accuracy,
+        "top_k": _top_k(found),
+        "macro_f1": found.macro_f1,
+        "n_unseen": found.n_unseen,
+        "unseen_labels": found.unseen,
+        "confused_pairs": [asdict(pair) for pair in found.confused_pairs(n_pairs)],
+    }
+
+
+def source_of(path: str, split: str | None) -> str:
+    """A file and the part of it that was used, for the report."""
+    return path if split is None else f"{path} ({split})"
+
+
+def report_on(
+    path: str,
+    name: str,
+    model: Model,
+    tested: Tested | None,
+    about: Mapping[str, str],
+    trace: Mapping[str, Sequence[float]] | None = None,
+) -> None:
+    """Write the HTML report on what the file `name` taught or is."""
+    name = "standard input" if name == "-" else Path(name).name
+    title = f"{name}: {len(model.classes):,} classes"
+    found: dict[str, Any] = {}
+    if tested is not None:
+        found = {"evaluation": tested.found, "features": tested.X, "text": tested.data.text}
+    with writing(path):
+        write_report(path, model.estimator, title=title, data=about, trace=trace, **found)

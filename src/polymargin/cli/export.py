@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import click
 
-from polymargin.cli._command import command, option, output_options
+from polymargin.cli._command import command, option, takes
 from polymargin.cli._errors import CommandError, Exit, check_output, writing
 from polymargin.cli._model import Model
 from polymargin.cli._output import Output
@@ -27,7 +27,7 @@ SUFFIX = "[MODEL with the format's suffix]"
 @click.argument("model")
 @option("Export", "--to", "kind", type=click.Choice(list(KINDS)), required=True, help="The format.")
 @option("Output", "-o", "--output", "target", metavar="FILE", help=SUFFIX)
-@output_options
+@takes(Output, "output")
 def export(model: str, kind: str, target: str | None, output: Output) -> int:
     """Write MODEL in the format of another program.
 

@@ -8,7 +8,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin.cli._command import command, output_options
+from polymargin.cli._command import command, takes
 from polymargin.cli._errors import Exit, reading
 from polymargin.cli._output import Output, bold, facts, shorten
 from polymargin.io import ModelCard, inspect_model
@@ -22,7 +22,7 @@ SHOWN = 10
 
 @command(EXAMPLE)
 @click.argument("model")
-@output_options
+@takes(Output, "output")
 def inspect(model: str, output: Output) -> int:
     """Describe a model file: class, parameters, certificate, labels, size.
 

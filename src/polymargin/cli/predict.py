@@ -12,12 +12,12 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin.cli._command import command, option, output_options, takes
+from polymargin.cli._command import command, option, takes
 from polymargin.cli._data import DataOptions, like_labels
 from polymargin.cli._errors import CommandError, Exit, check_output, writing
-from polymargin.cli._evaluation import accuracy, warn_of_unseen
 from polymargin.cli._model import Model
 from polymargin.cli._output import Output, to_json
+from polymargin.cli.evaluate import accuracy, warn_of_unseen
 from polymargin.evaluation import compare, score_blocks
 from polymargin.storage import replacing
 
@@ -34,16 +34,14 @@ SCORES_HELP = "A column with the score of every class, under a header."
 @click.argument("model")
 @click.argument("data")
 @takes(DataOptions, "how")
-@option("Data", "--split", metavar="[FIELD=]VALUE,...", help="Predict rows with this value only.")
 @option("Predictions", "--top-k", type=click.IntRange(1), metavar="K", help=TOP_K_HELP)
 @option("Predictions", "--scores", is_flag=True, help=SCORES_HELP)
 @option("Output", "-o", "--output", "target", metavar="FILE", help="[standard output]")
-@output_options
+@takes(Output, "output")
 def predict(
     model: str,
     data: str,
     how: DataOptions,
-    split: str | None,
     top_k: int | None,
     scores: bool,
     target: str | None,
@@ -59,16 +57,15 @@ def predict(
     classes = used.classes
     if top_k is not None and top_k > len(classes):
         raise CommandError(f"--top-k {top_k}: the model has {len(classes)} classes", Exit.USAGE)
-    examples = used.read(data, how, split, output)
+    examples = used.read(data, how, output)
     X = used.features(examples, output)
-    predicted = []
-    write = _write_json if output.as_json else _write_line
+    predicted, labels = [], classes.tolist()
     with _opened(target) as file:
         if scores and not output.as_json:
-            file.write("\t".join(["label", *map(_one_line, classes.tolist())]) + "\n")
+            file.write("\t".join(["label", *map(_one_line, labels)]) + "\n")
         for _, block in score_blocks(used.classifier, X, examples.n_examples):
             predicted.append(np.argmax(block, axis=1))
-            write(file, block, classes.tolist(), top_k, scores)
+            file.writelines(_lines(block, labels, top_k, scores, output.as_json))
     if examples.y is not None:
         y = like_labels(examples.y, classes)
         found = compare(y, classes[np.concatenate(predicted)], classes)
@@ -77,31 +74,24 @@ def predict(
     return Exit.OK
 
 
-def _best(scores: NDArray, n: int | None) -> list[list[int]]:
-    best: list[list[int]] = np.argsort(-scores, axis=1, kind="stable")[:, : n or 1].tolist()
-    return best
-
-
-def _write_json(
-    file: TextIO, scores: NDArray, labels: list[object], top_k: int | None, all_scores: bool
-) -> None:
-    for row, best in zip(scores, _best(scores, top_k), strict=True):
-        record: dict[str, object] = {"label": labels[best[0]]}
-        if top_k:
-            record["top_k"] = [{"label": labels[i], "score": row[i]} for i in best]
-        if all_scores:
-            record["scores"] = dict(zip(map(str, labels), row.tolist(), strict=True))
-        file.write(to_json(record) + "\n")
-
-
-def _write_line(
-    file: TextIO, scores: NDArray, labels: list[object], top_k: int | None, all_scores: bool
-) -> None:
-    for row, best in zip(scores, _best(scores, top_k), strict=True):
-        cells = [_one_line(labels[i]) for i in best]
-        if all_scores:
-            cells += [f"{score:.9g}" for score in row]
-        file.write("\t".join(cells) + "\n")
+def _lines(
+    block: NDArray, labels: list[object], top_k: int | None, scores: bool, as_json: bool
+) -> Iterator[str]:
+    """A line per row of scores: an object in JSON, or cells between tabs."""
+    ranked = np.argsort(-block, axis=1, kind="stable")[:, : top_k or 1].tolist()
+    for row, best in zip(block, ranked, strict=True):
+        if as_json:
+            record: dict[str, object] = {"label": labels[best[0]]}
+            if top_k:
+                record["top_k"] = [{"label": labels[i], "score": row[i]} for i in best]
+            if scores:
+                record["scores"] = dict(zip(map(str, labels), row.tolist(), strict=True))
+            yield to_json(record) + "\n"
+        else:
+            cells = [_one_line(labels[i]) for i in best]
+            if scores:
+                cells += [f"{score:.9g}" for score in row]
+            yield "\t".join(cells) + "\n"
 
 
 def _one_line(label: object) -> str:

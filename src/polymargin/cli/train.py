@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import click
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from polymargin.cli._command import command, output_options, takes
+from polymargin.cli._command import command, takes
 from polymargin.cli._data import (
     describe_data,
     like_labels,
@@ -19,7 +19,6 @@ from polymargin.cli._data import (
     read_examples,
 )
 from polymargin.cli._errors import CommandError, Exit, check_output, writing
-from polymargin.cli._evaluation import as_dict, describe, evaluate_on, report_on, source_of
 from polymargin.cli._model import BASE, Model
 from polymargin.cli._output import Output, facts
 from polymargin.cli._train_options import (
@@ -37,6 +36,7 @@ from polymargin.cli._training import (
     make_classifier,
     preparation,
 )
+from polymargin.cli.evaluate import as_dict, describe, evaluate_on, report_on, source_of
 from polymargin.estimators import KernelMulticlassSVC
 from polymargin.evaluation import percent
 from polymargin.io import Dataset, save
@@ -57,7 +57,7 @@ CODES = {
 @command(EXAMPLE)
 @click.argument("data")
 @takes(TrainOptions, "options")
-@output_options
+@takes(Output, "output")
 def train(data: str, options: TrainOptions, output: Output) -> int:
     """Train a model on DATA and write it to a file.
 
@@ -126,15 +126,14 @@ def _read(data: str, options: TrainOptions, output: Output) -> _Task:
     if options.holdout and (options.test or options.test_split):
         raise CommandError("--holdout cannot be used with --test or --test-split", Exit.USAGE)
     dtype = np.float32 if options.float32 else np.float64
-    training, kind = read_examples(data, options, split=options.split, dtype=dtype, output=output)
+    training, kind = read_examples(data, options, dtype=dtype, output=output)
     parts = [training]
     if options.test or options.test_split:
         path = options.test or data
         if path == "-" and data == "-":
             raise CommandError("standard input can be read only once: use --holdout", Exit.USAGE)
-        test, test_kind = read_examples(
-            path, options, split=options.test_split, features=training.feature_names, dtype=dtype
-        )
+        how = replace(options, split=options.test_split)
+        test, test_kind = read_examples(path, how, features=training.feature_names, dtype=dtype)
         if (kind == "svmlight") != (test_kind == "svmlight"):
             raise CommandError(f"{path} is in {test_kind} format, but {training.source} in {kind}")
         _check_alike(training, test)
@@ -143,7 +142,7 @@ def _read(data: str, options: TrainOptions, output: Output) -> _Task:
     if kind == "svmlight":
         parts, base = number_features(parts, options.index_base)
     if options.holdout:
-        parts = list(hold_out(parts[0], options.holdout, options.seed))
+        parts = list(hold_out(parts[0], options.holdout, options.random_state))
     for part in parts:
         need_labels(part)
     return _Task(data, parts[0], parts[1] if len(parts) == 2 else None, base, dtype)
@@ -166,13 +165,14 @@ def _fit(
     classifier: Trained, task: _Task, options: TrainOptions, result: _Result, output: Output
 ) -> Fit | None:
     """Cross-validate if asked to; train unless that was all."""
-    data, y = task.training, need_labels(task.training)
+    data = task.training
     if options.weights:
-        classifier.set_params(class_weight=_class_weights(options.weights, np.unique(y)))
+        classes = np.unique(need_labels(data))
+        classifier.set_params(class_weight=_class_weights(options.weights, classes))
     steps = preparation(data, options, task.dtype)
     output.note(f"{data.source}: {describe_data(data)}")
     if options.cv:
-        folds = cross_validate(classifier, steps, data, y, options.cv, options.seed, output)
+        folds = cross_validate(classifier, steps, data, options.cv, output)
         mean, spread = float(np.mean(folds)), float(np.std(folds))
         result.add(
             {"cross_validation": {"accuracy": mean, "std": spread, "folds": folds}},
@@ -182,7 +182,7 @@ def _fit(
             return None
     if options.checkpoint:
         classifier.set_params(checkpoint=options.checkpoint)
-    return fit(classifier, steps, data, y, output)
+    return fit(classifier, steps, data, output)
 
 
 def _class_weights(items: tuple[str, ...], classes: NDArray) -> dict[object, float]:
@@ -235,7 +235,7 @@ def _finish(
             about["test data"] = f"a part of {options.holdout:g}, held out"
         elif task.test is not None:
             about["test data"] = source_of(task.test.source, options.test_split)
-        report_on(options.report, task.source, model, tested, about, done.watch)
+        report_on(options.report, task.source, model, tested, about, done.watch.trace)
         result.add({"report": options.report}, [])
     return CODES[done.status]
 

@@ -1,4 +1,4 @@
-"""predict, evaluate, inspect, convert, export and demo on models and files of every kind."""
+"""predict, evaluate, inspect, convert and export on models and files of every kind."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from sklearn import metrics
 
 import polymargin
 from polymargin.cli._errors import Exit
-from polymargin.demo import run as run_demo
 from polymargin.io import open_directory, read_data
 from tests.cli.conftest import CLASSES, write_csv, write_jsonl, write_svmlight
 
@@ -240,10 +239,3 @@ def test_export_to_onnx_or_a_word_about_the_extra(run, svm):
         assert (ran.code, "polymargin[onnx]" in ran.err) == (Exit.FAILED, True)
     else:
         assert ran.code == Exit.OK
-
-
-def test_demo_prints_the_table(run):
-    found = run("demo", "--json", "--tol", "1e-2")
-    assert found.code == Exit.OK
-    expected = {row.model: row.accuracy for row in run_demo(1e-2)}
-    assert {row["model"]: row["accuracy"] for row in found.json["models"]} == expected

@@ -50,6 +50,7 @@ def test_help_lists_every_command_and_the_version_is_that_of_the_package(run):
         (["train", "DATA", "--holdout", "0.5", "--test", "DATA"], Exit.USAGE, "--holdout"),
         (["train", "DATA", "--split", "train"], Exit.USAGE, "no field 'split'"),
         (["train", "DATA", "--text", "text"], Exit.USAGE, "names a column"),
+        (["convert", "DATA", "d", "--split", "train"], Exit.USAGE, "no field 'split'"),
         (["train", "DATA", "--weight", "7=2"], Exit.DATA, "no example has the label '7'"),
         (["train", "DATA", "--weight", "heavy"], Exit.USAGE, "LABEL=WEIGHT"),
         (["train", "DATA", "--online", "--weight", "1=2"], Exit.USAGE, "--weight needs"),

@@ -59,7 +59,8 @@ def convert(
     dtype = np.float32 if float32 else np.float64
     with reading(data):
         kind = how.format or (None if data == "-" else detect_format(data))
-    if kind == "svmlight" and data != "-" and suffix not in FILES:
+    columns = how.label or how.text or how.split  # read_examples refuses them in svmlight files
+    if kind == "svmlight" and data != "-" and suffix not in FILES and not columns:
         with reading(data):
             zero_based = BASES[how.index_base]
             convert_svmlight(data, target, zero_based=zero_based, dtype=dtype, overwrite=force)

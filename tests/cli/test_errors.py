@@ -28,6 +28,13 @@ def test_every_help_page_has_an_example(run, command):
     assert "--json" in ran.out and "--quiet" in ran.out
 
 
+def test_without_arguments_there_is_help_or_a_word_about_what_is_missing(run):
+    assert run().out == run("--help").out
+    ran = run("train")
+    assert ran.code == Exit.USAGE
+    assert ran.err == "error: Missing argument 'DATA'. (see polymargin train --help)\n"
+
+
 def test_help_lists_every_command_and_the_version_is_that_of_the_package(run):
     ran = run("--help")
     assert [line.split()[0] for line in ran.lines[ran.lines.index("Commands:") + 1 :]] == COMMANDS

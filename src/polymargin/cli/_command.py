@@ -71,9 +71,9 @@ class _GroupedOption(click.Option):
         self.group = group
 
 
-def command(example: str, *, no_args_is_help: bool = True) -> Callable[[Run], click.Command]:
+def command(example: str) -> Callable[[Run], click.Command]:
     """Make a function a command whose help page ends with these command lines."""
-    return click.command(cls=_Command, epilog=example, no_args_is_help=no_args_is_help)
+    return click.command(cls=_Command, epilog=example)
 
 
 def option(group: str, *names: str, **kwargs: Any) -> Callable[[F], F]:

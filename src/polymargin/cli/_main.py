@@ -26,7 +26,7 @@ DEBUG = "POLYMARGIN_DEBUG"
 WIDEST = 100  # columns of a help page, where the terminal has them
 
 
-@click.group(cls=Group, no_args_is_help=True)
+@click.group(cls=Group)
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def app() -> None:
     """Train multiclass support vector machines to a certified optimum, and use them.
@@ -41,7 +41,7 @@ for command in (train, predict, evaluate, inspect, convert, export, demo):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command with these arguments, or those of the process; return one of `Exit`."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         # names of a table's columns have been matched, and arrays have none

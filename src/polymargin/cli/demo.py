@@ -56,7 +56,7 @@ class Row:
         return [self.model, *accuracies, gap, str(self.passes), f"{1e3 * self.seconds:.0f} ms"]
 
 
-@command(EXAMPLE, no_args_is_help=False)
+@command(EXAMPLE)
 @option("Demo", "--tol", type=click.FloatRange(0), default=1e-3, help="Relative gap to reach.")
 @takes(Output, "output")
 def demo(tol: float, output: Output) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import click
 import numpy as np
 from numpy.typing import NDArray
+from rich.filesize import decimal
 
 from polymargin.cli._command import command, takes
 from polymargin.cli._errors import Exit, reading
@@ -38,7 +39,7 @@ def _lines(path: str, card: ModelCard) -> list[str]:
     proof = card.certificate
     names = "" if card.feature_names is None else f": {_listed(card.feature_names)}"
     versions = ", ".join(f"{name} {version}" for name, version in card.written_with.items())
-    file = f"{_bytes(card.file_bytes)}, format {card.format_version}"
+    file = f"{decimal(card.file_bytes)}, format {card.format_version}"
     pairs = [
         ("pipeline", " → ".join(card.steps)),
         ("classes", f"{len(card.classes):,}: {_listed(card.classes)}"),
@@ -66,11 +67,3 @@ def _listed(labels: Sequence[object] | NDArray) -> str:
 
 def _number(value: float | None, form: str, otherwise: str = "not computed") -> str:
     return otherwise if value is None or not np.isfinite(value) else format(value, form)
-
-
-def _bytes(size: float) -> str:
-    for unit in ("bytes", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} GB"

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 LAST = "Other"
-Run = Callable[..., int]
+Run = Callable[..., int | None]  # the exit status, where it is not 0
 F = TypeVar("F", bound=Callable[..., object])
 
 
@@ -92,7 +92,7 @@ def takes(kind: type, parameter: str) -> Callable[[Run], Run]:
 
     def decorate(function: Run) -> Run:
         @wraps(function)
-        def run(**given: object) -> int:
+        def run(**given: object) -> int | None:
             values = {each.name: given.pop(each.name) for each in fields(kind)}
             return function(**given, **{parameter: kind(**values)})
 

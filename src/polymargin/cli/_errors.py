@@ -52,6 +52,15 @@ def reading(path: str) -> Iterator[None]:
 
 
 @contextmanager
+def about(what: str) -> Iterator[None]:
+    """Say what it is that the library cannot do something with."""
+    try:
+        yield
+    except ValueError as error:
+        raise CommandError(f"{what}: {error}") from error
+
+
+@contextmanager
 def writing(path: str) -> Iterator[None]:
     """Turn what can go wrong with an output file into a clear message."""
     try:

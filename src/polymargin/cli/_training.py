@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
 
 from polymargin.cli._data import need_labels
-from polymargin.cli._errors import CommandError, Exit
+from polymargin.cli._errors import CommandError, Exit, about
 from polymargin.cli._output import Output
 from polymargin.cli._progress import Watch, progress_bar
 from polymargin.cli._train_options import TrainOptions
@@ -109,7 +109,7 @@ def fit(classifier: Trained, steps: Steps, data: Dataset, output: Output) -> Fit
     watch = Watch()
     model = Pipeline([*steps, ("svm", classifier)]) if steps else classifier
     result = Fit(model, classifier, watch)
-    try:
+    with about(data.source):
         X, y = inputs_of(data), need_labels(data)
         for _, step in steps:
             X = step.fit_transform(X, y)
@@ -127,8 +127,6 @@ def fit(classifier: Trained, steps: Steps, data: Dataset, output: Output) -> Fit
                     raise
                 result.interrupted = True
             result.seconds = time.perf_counter() - start
-    except ValueError as error:
-        raise CommandError(f"{data.source}: {error}") from error
     for warning in caught:
         if issubclass(warning.category, ConvergenceWarning):
             result.warning = str(warning.message)
@@ -146,12 +144,10 @@ def hold_out(data: Dataset, part: float, seed: int) -> tuple[Dataset, Dataset]:
     rows = np.arange(data.n_examples)
     counts = np.unique(y, return_counts=True)[1]
     enough = counts.min() >= 2 and part * len(rows) >= len(counts) <= (1 - part) * len(rows)
-    try:
+    with about(f"{data.source}: --holdout {part:g}"):
         train, test = train_test_split(
             rows, test_size=part, stratify=y if enough else None, random_state=seed
         )
-    except ValueError as error:
-        raise CommandError(f"{data.source}: --holdout {part:g}: {error}") from error
     return data.take(np.sort(train)), data.take(np.sort(test))
 
 
@@ -165,7 +161,7 @@ def cross_validate(
     accuracies = []
     order = kind(folds, shuffle=True, random_state=classifier.random_state)
     splits = order.split(np.zeros((len(y), 1)), y)
-    try:
+    with about(f"{data.source}: --cv {folds}"):
         for number, (train, test) in enumerate(splits, start=1):
             fresh = [(name, clone(step)) for name, step in steps]
             done = fit(clone(classifier), fresh, data.take(train), output)
@@ -174,6 +170,4 @@ def cross_validate(
             predicted = done.model.predict(inputs_of(data.take(test)))
             accuracies.append(float(np.mean(predicted == y[test])))
             output.note(f"fold {number} of {folds}: accuracy {percent(accuracies[-1])}")
-    except ValueError as error:
-        raise CommandError(f"{data.source}: --cv {folds}: {error}") from error
     return accuracies

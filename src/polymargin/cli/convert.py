@@ -10,7 +10,7 @@ import numpy as np
 
 from polymargin.cli._command import command, option, takes
 from polymargin.cli._data import DataOptions, describe_data, number_features, read_examples
-from polymargin.cli._errors import CommandError, Exit, check_output, reading, writing
+from polymargin.cli._errors import CommandError, Exit, about, check_output, reading, writing
 from polymargin.cli._output import Output
 from polymargin.io import (
     Dataset,
@@ -45,7 +45,7 @@ def convert(
     float32: bool,
     force: bool,
     output: Output,
-) -> int:
+) -> None:
     """Convert DATA to TARGET: .npz, .svm (svmlight) or, by any other name, a directory.
 
     A directory is opened in no time whatever its size: its arrays are mapped into memory. svmlight
@@ -83,7 +83,6 @@ def convert(
     }
     output.result(summary, [])
     output.success(f"wrote {target}: {describe_data(written)}")
-    return Exit.OK
 
 
 def _write_file(data: Dataset, target: str, suffix: str) -> None:
@@ -94,10 +93,8 @@ def _write_file(data: Dataset, target: str, suffix: str) -> None:
             Exit.USAGE,
         )
     if suffix != ".npz":
-        try:
+        with about(data.source):
             write_svmlight(data, target)
-        except ValueError as error:
-            raise CommandError(f"{data.source}: {error}") from error
         return
     arrays: dict[str, Any] = {} if data.y is None else {"y": data.y}
     if isinstance(X, np.ndarray):

@@ -17,7 +17,6 @@ from sklearn.model_selection import train_test_split
 from sklearn.svm import LinearSVC
 
 from polymargin.cli._command import command, option, takes
-from polymargin.cli._errors import Exit
 from polymargin.cli._output import Output, table
 from polymargin.estimators import LinearMulticlassSVC
 from polymargin.losses import LOSSES, loss_class
@@ -59,14 +58,13 @@ class Row:
 @command(EXAMPLE)
 @option("Demo", "--tol", type=click.FloatRange(0), default=1e-3, help="Relative gap to reach.")
 @takes(Output, "output")
-def demo(tol: float, output: Output) -> int:
+def demo(tol: float, output: Output) -> None:
     """Train every loss on handwritten digits, beside scikit-learn's LinearSVC."""
     output.note(INTRODUCTION)
     rows = list(run(tol))
     lines = table(TITLES, [row.cells for row in rows])
     output.result({"models": [asdict(row) for row in rows]}, lines)
     output.note(EXPLANATION)
-    return Exit.OK
 
 
 def run(tol: float) -> Iterator[Row]:

@@ -11,7 +11,7 @@ import click
 
 from polymargin.cli._command import command, option, takes
 from polymargin.cli._data import DataOptions, like_labels, need_labels
-from polymargin.cli._errors import Exit, check_output, writing
+from polymargin.cli._errors import check_output, writing
 from polymargin.cli._model import Model
 from polymargin.cli._output import Output, bold, facts, shorten, table
 from polymargin.evaluation import Evaluation, percent
@@ -37,7 +37,7 @@ SHOWN_LABELS = 5
 @takes(Output, "output")
 def evaluate(
     model: str, data: str, how: DataOptions, pairs: int, report: str | None, output: Output
-) -> int:
+) -> None:
     """Compare the predictions of MODEL for DATA with its labels.
 
     Prints the accuracy, top-k accuracies, the mean F1 of the classes and which classes are taken
@@ -53,7 +53,6 @@ def evaluate(
     output.result({"model": model, "data": data, **found}, describe(tested.found, pairs))
     if report:
         output.success(f"wrote {report}")
-    return Exit.OK
 
 
 @dataclass(frozen=True)

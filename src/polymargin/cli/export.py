@@ -7,7 +7,7 @@ from collections.abc import Callable
 import click
 
 from polymargin.cli._command import command, option, takes
-from polymargin.cli._errors import CommandError, Exit, check_output, writing
+from polymargin.cli._errors import about, check_output, writing
 from polymargin.cli._model import Model
 from polymargin.cli._output import Output
 from polymargin.export import to_liblinear, to_onnx
@@ -28,7 +28,7 @@ SUFFIX = "[MODEL with the format's suffix]"
 @option("Export", "--to", "kind", type=click.Choice(list(KINDS)), required=True, help="The format.")
 @option("Output", "-o", "--output", "target", metavar="FILE", help=SUFFIX)
 @takes(Output, "output")
-def export(model: str, kind: str, target: str | None, output: Output) -> int:
+def export(model: str, kind: str, target: str | None, output: Output) -> None:
     """Write MODEL in the format of another program.
 
     liblinear: for LIBLINEAR's predict (linear models; labels that are no integers go to a file
@@ -38,11 +38,7 @@ def export(model: str, kind: str, target: str | None, output: Output) -> int:
     target = target or model.removesuffix(".pmz") + suffix
     check_output(target, (model,))
     estimator = Model.load(model).estimator
-    try:
-        with writing(target):
-            write(estimator, target)
-    except (ValueError, TypeError) as error:
-        raise CommandError(f"{model}: {error}") from error
+    with writing(target), about(model):
+        write(estimator, target)
     output.result({"model": model, "format": kind, "target": target}, [])
     output.success(f"wrote {target}")
-    return Exit.OK

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rich.filesize import decimal
 
 from polymargin.cli._command import command, takes
-from polymargin.cli._errors import Exit, reading
+from polymargin.cli._errors import reading
 from polymargin.cli._output import Output, bold, facts, shorten
 from polymargin.io import ModelCard, inspect_model
 
@@ -24,7 +24,7 @@ SHOWN = 10
 @command(EXAMPLE)
 @click.argument("model")
 @takes(Output, "output")
-def inspect(model: str, output: Output) -> int:
+def inspect(model: str, output: Output) -> None:
     """Describe a model file: class, parameters, certificate, labels, size.
 
     The weights are not read, so that it takes no longer for a large model.
@@ -32,7 +32,6 @@ def inspect(model: str, output: Output) -> int:
     with reading(model):
         card = inspect_model(model)
     output.result({"path": model, **vars(card)}, _lines(model, card))
-    return Exit.OK
 
 
 def _lines(path: str, card: ModelCard) -> list[str]:

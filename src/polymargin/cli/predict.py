@@ -46,7 +46,7 @@ def predict(
     scores: bool,
     target: str | None,
     output: Output,
-) -> int:
+) -> None:
     """Predict the examples of DATA with MODEL: a label per line.
 
     With labels in DATA, the accuracy goes to standard error. With --json, a line is an object with
@@ -71,7 +71,6 @@ def predict(
         found = compare(y, classes[np.concatenate(predicted)], classes)
         warn_of_unseen(found, examples.source, output)
         output.note(f"accuracy {accuracy(found)}")
-    return Exit.OK
 
 
 def _lines(

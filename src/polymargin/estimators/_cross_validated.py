@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,7 +9,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
@@ -25,56 +22,30 @@ from polymargin.arrays import MatrixLike
 from polymargin.estimators._base import CertifiedClassifier, Prepared, n_threads
 from polymargin.estimators._folds import ModelFolds
 from polymargin.estimators._grid import check_grid, spread_grid
+from polymargin.estimators._parameters import SearchParameters
 from polymargin.estimators._scoring import resolve_scorer
 from polymargin.estimators._search import FoldStep, search
-from polymargin.estimators.compat import CallbackContext, takes_weights
-
-SEARCH_CONSTRAINTS: dict[str, list[Any]] = {
-    "Cs": [Interval(Integral, 1, None, closed="left"), "array-like"],
-    "cv": ["cv_object"],
-    "scoring": [str, callable, None],
-    "refit": ["boolean"],
-    "early_stopping": ["boolean"],
-    "verbose": ["verbose"],
-}
+from polymargin.estimators.compat import CallbackContext, CallbackSupportMixin, takes_weights
 
 
-NOT_SEARCHED = ("C", "warm_start", "verbose", "stream", "checkpoint")  # parameters of models
+class CrossValidatedMixin(SearchParameters, CallbackSupportMixin):
+    """The search for C and the refit, for an estimator that has the parameters of its model."""
 
-
-def search_constraints(model: type[CertifiedClassifier]) -> dict[str, list[Any]]:
-    """The constraints of the parameters of a search for models of this class."""
-    of_model = model._parameter_constraints.items()
-    return {name: c for name, c in of_model if name not in NOT_SEARCHED} | SEARCH_CONSTRAINTS
-
-
-class CrossValidatedMixin:
-    """The search for C and the refit.
-
-    The estimator has the parameters `cv`, `scoring`, `refit`, `early_stopping`, `n_jobs` and
-    `verbose`, and those of its model.
-    """
-
-    cv: Any
-    scoring: str | Callable | None
-    refit: bool
-    early_stopping: bool
-    n_jobs: int | None
-    verbose: int
     classes_: np.ndarray
-    Cs: int | ArrayLike
     _model_class: ClassVar[type[CertifiedClassifier]]
     _folds_class: ClassVar[type[ModelFolds]]
-    _init_callback_context: Callable[..., CallbackContext]
 
     @property
     def _unit_of_work(self) -> str:
         return self._model_class._unit_of_work
 
-    @classmethod
-    def _of_the_model(cls) -> list[str]:
-        """The parameters that are the model's."""
-        return [n for n in cls._model_class._get_param_names() if n not in NOT_SEARCHED]
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "objective_")
+
+    def _new_model(self) -> CertifiedClassifier:
+        """A model with the parameters that are the model's."""
+        shared = set(self._get_param_names()) & set(self._model_class._get_param_names())
+        return self._model_class(**{name: getattr(self, name) for name in shared - {"verbose"}})
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -101,7 +72,7 @@ class CrossValidatedMixin:
         estimator
             The fitted estimator.
         """
-        model = self._model_class(**{name: getattr(self, name) for name in self._of_the_model()})
+        model = self._new_model()
         grid = check_grid(self.Cs)
         prepared = model._prepare(X, y, sample_weight, C=1.0)
         model.classes_ = prepared.target.classes

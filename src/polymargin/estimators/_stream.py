@@ -24,6 +24,7 @@ from polymargin.arrays import Matrix, MatrixLike
 from polymargin.data import Rows, as_rows
 from polymargin.estimators._base import checked_rows
 from polymargin.estimators._labels import StreamLabels
+from polymargin.estimators._predictions import LinearPredictionMixin
 from polymargin.estimators._target import costs, weights_by_label
 from polymargin.estimators.compat import check_sample_weight
 from polymargin.losses import get_loss
@@ -89,7 +90,7 @@ class Stream:
         return scores.ravel() if len(self.labels.by_code) == 2 else scores
 
 
-class PartialFitMixin:
+class PartialFitMixin(LinearPredictionMixin):
     """`partial_fit` for a linear classifier."""
 
     @_fit_context(prefer_skip_nested_validation=True)
@@ -238,7 +239,11 @@ class PartialFitMixin:
             return stream.shown()[name == "intercept_"]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def _stream_scores(self, stream: Stream, X: MatrixLike) -> NDArray:
+    def _scores(self, X: MatrixLike) -> NDArray:
+        stream: Stream | None = vars(self).get("_stream")
+        if stream is None:
+            scores: NDArray = super()._scores(X)
+            return scores
         X = validate_data(
             self, X, accept_sparse="csr", dtype=stream.model.dtype, order="C", reset=False
         )

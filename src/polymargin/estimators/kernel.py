@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils import assert_all_finite
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from polymargin.arrays import Matrix, MatrixLike
 from polymargin.estimators._base import CERTIFIED, CertifiedClassifier, checked_rows
-from polymargin.estimators._kernel_classifier import KernelClassifierMixin
+from polymargin.estimators._parameters import (
+    COUNT,
+    POSITIVE,
+    LossParameters,
+    parameter,
+    with_parameters,
+)
+from polymargin.estimators._predictions import KernelPredictionMixin
 from polymargin.estimators._target import EncodedTarget
-from polymargin.kernel_functions import KERNELS, TrainingKernel, resolve_gamma
-from polymargin.losses import LOSSES, get_loss
+from polymargin.kernel_functions import TrainingKernel, resolve_gamma
+from polymargin.losses import get_loss
 from polymargin.problem import KernelProblem
 from polymargin.solvers.kernel import KernelSolution, KernelSolver
 from polymargin.solvers.progress import Progress
 from polymargin.solvers.settings import draw_seed
 
 
+@with_parameters
 class KernelMulticlassSVC(
-    KernelClassifierMixin, CertifiedClassifier[KernelProblem, KernelSolution]
+    LossParameters, KernelPredictionMixin, CertifiedClassifier[KernelProblem, KernelSolution]
 ):
     """Multiclass support vector machine with a kernel, trained to a certified duality gap.
 
@@ -161,63 +167,9 @@ class KernelMulticlassSVC(
     True
     """
 
-    _shared_kernel: TrainingKernel
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "loss": [StrOptions(set(LOSSES))],
-        "C": [Interval(Real, 0.0, None, closed="neither")],
-        "kernel": [StrOptions(set(KERNELS)), callable],
-        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
-        "degree": [Interval(Real, 0.0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "top_k": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0.0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "cache_size": [Interval(Real, 0.0, None, closed="neither")],
-        "warm_start": ["boolean"],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-        "solver": [HasMethods("solve"), None],
-    }
-
-    def __init__(
-        self,
-        *,
-        loss="crammer_singer",
-        C=1.0,
-        kernel="rbf",
-        gamma="scale",
-        degree=3,
-        coef0=0.0,
-        top_k=None,
-        tol=1e-3,
-        max_iter=10_000,
-        class_weight=None,
-        cache_size=200,
-        warm_start=False,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-        solver=None,
-    ):
-        self.loss = loss
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.top_k = top_k
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.cache_size = cache_size
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.solver = solver
+    C: float = parameter(POSITIVE, default=1.0)
+    max_iter: int = parameter(COUNT, default=10_000)
+    warm_start: bool = parameter("boolean", default=False)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -253,10 +205,6 @@ class KernelMulticlassSVC(
     _unit_of_work = "working sets"
     _advice = "Increase max_iter or tol, use a smaller C, or float64."
 
-    @property
-    def _accepts_sparse(self) -> bool:
-        return not self._precomputed
-
     def _problem(self, X: Matrix, target: EncodedTarget) -> KernelProblem:
         return KernelProblem(
             kernel=self._training_kernel(X),
@@ -268,7 +216,7 @@ class KernelMulticlassSVC(
 
     def _training_kernel(self, X: Matrix) -> TrainingKernel:
         """Give the kernel of the rows of X; the one a search has computed for them, if any."""
-        if hasattr(self, "_shared_kernel"):
+        if self._shared_kernel is not None:
             return self._shared_kernel
         if self._precomputed:
             check_gram_matrix(self, X)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from polymargin.estimators._cross_validated import CrossValidatedMixin, search_constraints
+from polymargin.estimators._cross_validated import CrossValidatedMixin
 from polymargin.estimators._folds import ModelFolds
-from polymargin.estimators._kernel_classifier import KernelClassifierMixin
 from polymargin.estimators._kernel_folds import KernelFolds
-from polymargin.estimators.compat import CallbackSupportMixin
+from polymargin.estimators._parameters import (
+    COUNT,
+    LossParameters,
+    parameter,
+    with_parameters,
+)
+from polymargin.estimators._predictions import KernelPredictionMixin
 from polymargin.estimators.kernel import KernelMulticlassSVC
 
 
+@with_parameters
 class KernelMulticlassSVCCV(
-    CrossValidatedMixin, CallbackSupportMixin, KernelClassifierMixin, BaseEstimator
+    LossParameters, CrossValidatedMixin, KernelPredictionMixin, BaseEstimator
 ):
     """Multiclass support vector machine with a kernel that chooses its C by cross-validation.
 
@@ -100,54 +106,10 @@ class KernelMulticlassSVCCV(
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **search_constraints(KernelMulticlassSVC),
-    }
+    max_iter: int = parameter(COUNT, default=10_000)
+
     _model_class = KernelMulticlassSVC
     _folds_class = KernelFolds
-
-    def __init__(
-        self,
-        *,
-        Cs=10,
-        cv=None,
-        scoring=None,
-        refit=True,
-        early_stopping=True,
-        loss="crammer_singer",
-        kernel="rbf",
-        gamma="scale",
-        degree=3,
-        coef0=0.0,
-        top_k=None,
-        tol=1e-3,
-        max_iter=10_000,
-        class_weight=None,
-        cache_size=200,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-        solver=None,
-    ):
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.early_stopping = early_stopping
-        self.loss = loss
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.top_k = top_k
-        self.tol = tol
-        self.max_iter = max_iter
-        self.class_weight = class_weight
-        self.cache_size = cache_size
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.solver = solver
 
     def _folds_at_a_time(self, folds: ModelFolds) -> int:
         wanted = super()._folds_at_a_time(folds)
@@ -162,8 +124,5 @@ class KernelMulticlassSVCCV(
     def _refit(self, model: Any, *arguments: Any) -> None:
         searched = self.n_kernel_evaluations_
         super()._refit(model, *arguments)
-        shared = hasattr(model, "_shared_kernel")
+        shared = model._shared_kernel is not None
         self.n_kernel_evaluations_ = searched + (0 if shared else model.n_kernel_evaluations_)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "dual_coef_")

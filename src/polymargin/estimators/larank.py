@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from collections.abc import Iterator, Sequence
+from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,11 +15,18 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from polymargin.arrays import Matrix, MatrixLike
 from polymargin.estimators._base import CERTIFIED, CertifiedClassifier, checked_rows, n_threads
-from polymargin.estimators._kernel_classifier import KernelClassifierMixin
 from polymargin.estimators._labels import StreamLabels
 from polymargin.estimators._online import LOSS, OnlineModel, model_array
+from polymargin.estimators._parameters import (
+    COUNT,
+    NOT_NEGATIVE,
+    POSITIVE,
+    parameter,
+    with_parameters,
+)
+from polymargin.estimators._predictions import KernelPredictionMixin
 from polymargin.estimators._target import EncodedTarget
-from polymargin.kernel_functions import KERNELS, TrainingKernel, resolve_gamma
+from polymargin.kernel_functions import TrainingKernel, resolve_gamma
 from polymargin.problem import KernelProblem
 from polymargin.solvers.engines.machine import (
     OPERATIONS,
@@ -40,7 +47,8 @@ FIXED = (
 )
 
 
-class LaRankClassifier(KernelClassifierMixin, CertifiedClassifier[KernelProblem, LaRankSolution]):
+@with_parameters
+class LaRankClassifier(KernelPredictionMixin, CertifiedClassifier[KernelProblem, LaRankSolution]):
     """Online multiclass support vector machine with kernels (LaRank, Bordes et al. 2007).
 
     It solves the Crammer-Singer problem without an intercept: minimise ``1/2 ||w||^2 + C sum_i
@@ -194,64 +202,15 @@ class LaRankClassifier(KernelClassifierMixin, CertifiedClassifier[KernelProblem,
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "C": [Interval(Real, 0.0, None, closed="neither")],
-        "kernel": [StrOptions(set(KERNELS)), callable],
-        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="left")],
-        "degree": [Interval(Real, 0.0, None, closed="left")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
-        "n_epochs": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0.0, None, closed="left"), StrOptions({"C"}), None],
-        "schedule": [StrOptions({"deterministic", "adaptive"})],
-        "operations": [tuple, list],
-        "tau": [Interval(Real, 0.0, None, closed="left")],
-        "kappa": [Interval(Real, 0.0, 1.0, closed="left")],
-        "eta": [Interval(Real, 0.0, 1 / 3, closed="left")],
-        "shuffle": ["boolean"],
-        "cache_size": [Interval(Real, 0.0, None, closed="neither")],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-    }
-
-    def __init__(
-        self,
-        *,
-        C=1.0,
-        kernel="rbf",
-        gamma="scale",
-        degree=3,
-        coef0=0.0,
-        n_epochs=None,
-        tol=None,
-        schedule="deterministic",
-        operations=("process_old", "optimize"),
-        tau=1e-4,
-        kappa=1e-4,
-        eta=0.05,
-        shuffle=True,
-        cache_size=200,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-    ):
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.n_epochs = n_epochs
-        self.tol = tol
-        self.schedule = schedule
-        self.operations = operations
-        self.tau = tau
-        self.kappa = kappa
-        self.eta = eta
-        self.shuffle = shuffle
-        self.cache_size = cache_size
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
+    C: float = parameter(POSITIVE, default=1.0)
+    n_epochs: int | None = parameter(COUNT, None, default=None)
+    tol: Any = parameter(NOT_NEGATIVE, StrOptions({"C"}), None, default=None)
+    schedule: str = parameter(StrOptions({"deterministic", "adaptive"}), default="deterministic")
+    operations: Sequence[str] = parameter(tuple, list, default=("process_old", "optimize"))
+    tau: float = parameter(NOT_NEGATIVE, default=1e-4)
+    kappa: float = parameter(Interval(Real, 0.0, 1.0, closed="left"), default=1e-4)
+    eta: float = parameter(Interval(Real, 0.0, 1 / 3, closed="left"), default=0.05)
+    shuffle: bool = parameter("boolean", default=True)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike) -> LaRankClassifier:
@@ -347,10 +306,6 @@ class LaRankClassifier(KernelClassifierMixin, CertifiedClassifier[KernelProblem,
     @property
     def _most_passes(self) -> int:
         return int(self.n_epochs or (1 if self.tol is None else MOST_EPOCHS))
-
-    @property
-    def _accepts_sparse(self) -> bool:
-        return not self._precomputed
 
     def _problem(self, X: Matrix, target: EncodedTarget) -> KernelProblem:
         self._check_operations()

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import os
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
-from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from polymargin.arrays import Matrix, MatrixLike
-from polymargin.data import check_sparse_structure
 from polymargin.estimators._base import CERTIFIED, CertifiedClassifier, checked_rows, n_threads
+from polymargin.estimators._parameters import (
+    POSITIVE,
+    LinearParameters,
+    parameter,
+    with_parameters,
+)
 from polymargin.estimators._stream import PartialFitMixin
 from polymargin.estimators._target import EncodedTarget
-from polymargin.estimators._top_k import TopLabelsMixin
-from polymargin.losses import LOSSES, get_loss
+from polymargin.losses import get_loss
 from polymargin.problem import Problem
 from polymargin.solvers import Checkpoint, DualSolver, Solution, StreamSolver
 from polymargin.solvers.progress import Progress
 from polymargin.solvers.settings import draw_seed
 
 
+@with_parameters
 class LinearMulticlassSVC(
+    LinearParameters,
     PartialFitMixin,
-    TopLabelsMixin,
-    LinearClassifierMixin,
-    SparseCoefMixin,
     CertifiedClassifier[Problem, Solution],
 ):
     """Linear multiclass support vector machine, trained to a certified duality gap.
@@ -180,61 +180,12 @@ class LinearMulticlassSVC(
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "loss": [StrOptions(set(LOSSES))],
-        "C": [Interval(Real, 0.0, None, closed="neither")],
-        "top_k": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0.0, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "fit_intercept": ["boolean"],
-        "intercept_scaling": [Interval(Real, 0.0, None, closed="neither")],
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-        "warm_start": ["boolean"],
-        "store_dual": ["boolean"],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-        "verbose": ["verbose"],
-        "solver": [HasMethods("solve"), None],
-        "stream": [StreamSolver, None],
-        "checkpoint": [str, os.PathLike, Checkpoint, None],
-    }
-
-    def __init__(
-        self,
-        *,
-        loss="crammer_singer",
-        C=1.0,
-        top_k=None,
-        tol=1e-3,
-        max_iter=1000,
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        class_weight=None,
-        warm_start=False,
-        store_dual=False,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-        solver=None,
-        stream=None,
-        checkpoint=None,
-    ):
-        self.loss = loss
-        self.C = C
-        self.top_k = top_k
-        self.tol = tol
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.store_dual = store_dual
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.solver = solver
-        self.stream = stream
-        self.checkpoint = checkpoint
+    C: float = parameter(POSITIVE, default=1.0)
+    warm_start: bool = parameter("boolean", default=False)
+    stream: StreamSolver | None = parameter(StreamSolver, None, default=None)
+    checkpoint: Checkpoint | str | os.PathLike[str] | None = parameter(
+        str, os.PathLike, Checkpoint, None, default=None
+    )
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -258,30 +209,6 @@ class LinearMulticlassSVC(
             The fitted estimator.
         """
         return self._fit(X, y, sample_weight)
-
-    def decision_function(self, X: MatrixLike) -> NDArray:
-        """Compute the scores of the classes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            Scores. For two classes, that of ``classes_[1]``, predicted where positive.
-        """
-        check_sparse_structure(X)
-        stream = vars(self).get("_stream")
-        if stream is not None:
-            return self._stream_scores(stream, X)
-        return super().decision_function(X)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     _fitted_names = (*CERTIFIED, "coef_", "intercept_", "dual_coef_")
     _advice = "Increase max_iter or tol, scale the features to a similar range, or use a smaller C."

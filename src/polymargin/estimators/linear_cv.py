@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils._param_validation import HasMethods
 
-from polymargin.arrays import MatrixLike
-from polymargin.data import check_sparse_structure
-from polymargin.estimators._cross_validated import CrossValidatedMixin, search_constraints
+from polymargin.estimators._cross_validated import CrossValidatedMixin
 from polymargin.estimators._folds import LinearFolds
-from polymargin.estimators._top_k import TopLabelsMixin
-from polymargin.estimators.compat import CallbackSupportMixin
+from polymargin.estimators._parameters import LinearParameters, parameter, with_parameters
+from polymargin.estimators._predictions import LinearPredictionMixin
 from polymargin.estimators.linear import LinearMulticlassSVC
 
 
+@with_parameters
 class LinearMulticlassSVCCV(
-    CrossValidatedMixin,
-    CallbackSupportMixin,
-    TopLabelsMixin,
-    LinearClassifierMixin,
-    SparseCoefMixin,
-    BaseEstimator,
+    LinearParameters, CrossValidatedMixin, LinearPredictionMixin, BaseEstimator
 ):
     """Linear multiclass support vector machine that chooses its C by cross-validation.
 
@@ -117,72 +109,7 @@ class LinearMulticlassSVCCV(
     (5, 3)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **search_constraints(LinearMulticlassSVC),
-        "solver": [HasMethods(["solve", "solve_path"]), None],
-    }
+    solver: Any = parameter(HasMethods(["solve", "solve_path"]), None, default=None)
+
     _model_class = LinearMulticlassSVC
     _folds_class = LinearFolds
-
-    def __init__(
-        self,
-        *,
-        Cs=10,
-        cv=None,
-        scoring=None,
-        refit=True,
-        early_stopping=True,
-        loss="crammer_singer",
-        top_k=None,
-        tol=1e-3,
-        max_iter=1000,
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        class_weight=None,
-        store_dual=False,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-        solver=None,
-    ):
-        self.Cs = Cs
-        self.cv = cv
-        self.scoring = scoring
-        self.refit = refit
-        self.early_stopping = early_stopping
-        self.loss = loss
-        self.top_k = top_k
-        self.tol = tol
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.store_dual = store_dual
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.solver = solver
-
-    def decision_function(self, X: MatrixLike) -> NDArray:
-        """Compute the scores of the classes, as :meth:`LinearMulticlassSVC.decision_function`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Data.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            Scores. For two classes, that of ``classes_[1]``, predicted where positive.
-        """
-        check_sparse_structure(X)
-        return super().decision_function(X)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "coef_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags

@@ -1,0 +1,89 @@
+"""Parameters of the estimators: what each is called, its default, and what scikit-learn checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from numbers import Integral, Real
+from typing import Any, ClassVar, TypeVar, dataclass_transform
+
+from numpy.typing import ArrayLike
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+
+from polymargin.kernel_functions import KERNELS, Kernel
+from polymargin.losses import LOSSES
+from polymargin.solvers.settings import RandomState
+
+POSITIVE = Interval(Real, 0.0, None, closed="neither")
+NOT_NEGATIVE = Interval(Real, 0.0, None, closed="left")
+COUNT = Interval(Integral, 1, None, closed="left")
+
+T = TypeVar("T", bound="Parameters")
+
+
+def parameter(*constraints: object, default: object) -> Any:
+    """A parameter; the constraints are those of scikit-learn's ``_parameter_constraints``."""
+    return field(default=default, metadata={"constraints": list(constraints)})
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(parameter,))
+def with_parameters(cls: type[T]) -> type[T]:
+    """Give a class a constructor with its parameters and those of its bases, by keyword."""
+    made = dataclass(kw_only=True, eq=False, repr=False, match_args=False)(cls)
+    made._parameter_constraints = {one.name: one.metadata["constraints"] for one in fields(made)}
+    return made
+
+
+@with_parameters
+class Parameters:
+    """Those of every estimator."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]]
+    random_state: RandomState = parameter("random_state", default=None)
+    n_jobs: int | None = parameter(Integral, None, default=None)
+    verbose: int = parameter("verbose", default=0)
+
+
+@with_parameters
+class LossParameters(Parameters):
+    """Those of estimators with a choice of losses."""
+
+    loss: str = parameter(StrOptions(set(LOSSES)), default="crammer_singer")
+    top_k: int | None = parameter(COUNT, None, default=None)
+    tol: float = parameter(NOT_NEGATIVE, default=1e-3)
+    max_iter: int = parameter(COUNT, default=1000)
+    class_weight: Mapping[Any, float] | str | None = parameter(
+        dict, StrOptions({"balanced"}), None, default=None
+    )
+    solver: Any = parameter(HasMethods("solve"), None, default=None)
+
+
+@with_parameters
+class LinearParameters(LossParameters):
+    """Those of linear machines."""
+
+    fit_intercept: bool = parameter("boolean", default=True)
+    intercept_scaling: float = parameter(POSITIVE, default=1.0)
+    store_dual: bool = parameter("boolean", default=False)
+
+
+@with_parameters
+class KernelParameters(Parameters):
+    """Those of kernel machines."""
+
+    kernel: Kernel = parameter(StrOptions(set(KERNELS)), callable, default="rbf")
+    gamma: str | float = parameter(StrOptions({"scale", "auto"}), NOT_NEGATIVE, default="scale")
+    degree: float = parameter(NOT_NEGATIVE, default=3)
+    coef0: float = parameter(Interval(Real, None, None, closed="neither"), default=0.0)
+    cache_size: float = parameter(POSITIVE, default=200)
+
+
+@with_parameters
+class SearchParameters(Parameters):
+    """Those of a search for C."""
+
+    Cs: int | ArrayLike = parameter(COUNT, "array-like", default=10)
+    cv: Any = parameter("cv_object", default=None)
+    scoring: str | Callable[..., float] | None = parameter(str, callable, None, default=None)
+    refit: bool = parameter("boolean", default=True)
+    early_stopping: bool = parameter("boolean", default=True)

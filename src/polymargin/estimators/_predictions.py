@@ -1,0 +1,157 @@
+"""Scores and labels of fitted machines: what linear and kernel machines predict, and the top k."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import ClassifierMixin
+from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from polymargin.arrays import MatrixLike
+from polymargin.data import canonical_csr, check_sparse_structure
+from polymargin.estimators._base import n_threads
+from polymargin.estimators._parameters import KernelParameters
+from polymargin.kernel_functions import KernelFunction, TrainingKernel
+from polymargin.solvers.kernel_scores import kernel_scores
+
+
+class TopLabelsMixin:
+    """The k best labels, for an estimator with `decision_function` and `classes_`."""
+
+    classes_: NDArray
+    decision_function: Callable[[Any], NDArray]
+
+    def predict_top_k(self, X: MatrixLike, k: int = 5) -> NDArray:
+        """Predict the k best labels of each example.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data.
+        k : int, default=5
+            Number of labels, 1 to n_classes.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, k)
+            Labels, best first; those of equal score in the order of `classes_`.
+        """
+        scores, n_classes = self.decision_function(X), len(self.classes_)
+        if not isinstance(k, Integral) or not 1 <= k <= n_classes:
+            raise ValueError(f"k must be an integer from 1 to n_classes = {n_classes}, got {k!r}.")
+        if scores.ndim == 1:
+            scores = np.column_stack([-scores, scores])
+        best_first = np.argsort(-scores, axis=1, kind="stable")
+        return self.classes_[best_first[:, :k]]
+
+
+class LinearPredictionMixin(TopLabelsMixin, LinearClassifierMixin, SparseCoefMixin):
+    """Predictions of an estimator with `coef_` and `intercept_`."""
+
+    def decision_function(self, X: MatrixLike) -> NDArray:
+        """Compute the scores of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
+            Scores. For two classes, that of ``classes_[1]``, predicted where positive.
+        """
+        check_sparse_structure(X)
+        return self._scores(X)
+
+    def _scores(self, X: MatrixLike) -> NDArray:
+        scores: NDArray = super().decision_function(X)
+        return scores
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class KernelPredictionMixin(KernelParameters, TopLabelsMixin, ClassifierMixin):
+    """Predictions of an estimator with `support_`, `support_vectors_`, `dual_coef_`, `gamma_`."""
+
+    gamma_: float
+    _shared_kernel: TrainingKernel | None = None  # of a search, for the refit
+
+    @property
+    def _precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    @property
+    def _accepts_sparse(self) -> bool:
+        return not self._precomputed
+
+    def _kernel_function(self) -> KernelFunction:
+        return KernelFunction(
+            self.kernel, gamma=self.gamma_, degree=float(self.degree), coef0=float(self.coef0)
+        )
+
+    def decision_function(self, X: MatrixLike) -> NDArray:
+        """Compute the scores of the classes.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data; for a precomputed kernel, kernel values with all training examples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
+            Scores, in the type of the training data. For two classes, that of ``classes_[1]``,
+            predicted where positive.
+        """
+        check_is_fitted(self)
+        check_sparse_structure(X)
+        X = validate_data(
+            self,
+            X,
+            accept_sparse="csr" if self._accepts_sparse else False,
+            dtype=[np.float64, np.float32],
+            reset=False,
+        )
+        if sparse.issparse(X):
+            check_sparse_structure(X)
+            X = canonical_csr(X)
+        X = X.astype(self.dual_coef_.dtype, copy=False)
+        if self._precomputed:
+            scores = kernel_scores(None, X[:, self.support_], None, self.dual_coef_)
+        else:
+            function, threads = self._kernel_function(), n_threads(self.n_jobs)
+            scores = kernel_scores(function, X, self.support_vectors_, self.dual_coef_, threads)
+        return scores.ravel() if len(self.classes_) == 2 else scores
+
+    def predict(self, X: MatrixLike) -> NDArray:
+        """Predict the best label of each example.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        scores = self.decision_function(X)
+        best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[best]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._precomputed
+        tags.input_tags.pairwise = self._precomputed
+        return tags

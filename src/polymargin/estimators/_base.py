@@ -40,23 +40,12 @@ CERTIFIED = ("objective_", "dual_objective_", "dual_gap_", "n_iter_", "history_"
 
 @dataclass(frozen=True)
 class Prepared(Generic[ProblemT]):
-    """Input that has been validated, and the problem made of it.
-
-    Attributes
-    ----------
-    X, y : validated data and labels
-    weight : float64 ndarray
-        Weights of the examples.
-    given : bool
-        Whether the caller gave them.
-    target : EncodedTarget
-    problem : Problem or KernelProblem
-    """
+    """Input that has been validated, and the problem made of it."""
 
     X: Matrix
     y: NDArray
-    weight: NDArray[np.float64]
-    given: bool
+    weight: NDArray[np.float64]  # of the examples
+    given: bool  # by the caller
     target: EncodedTarget
     problem: ProblemT
 
@@ -189,6 +178,20 @@ class CertifiedClassifier(
     def _stale_names(self) -> tuple[str, ...]:
         """What a new fit makes untrue."""
         return (*self._fitted_names, "_warm_start_state")
+
+    def _fixed_parameters(self) -> dict[str, Any]:
+        """What must not change along a stream, by what the error calls it."""
+        raise NotImplementedError
+
+    def _check_unchanged(self, before: dict[str, Any]) -> None:
+        """Raise ``ValueError`` where a parameter is not what a stream began with."""
+        now = self._fixed_parameters()
+        changed = [name for name, value in before.items() if now[name] != value]
+        if changed:
+            raise ValueError(
+                f"{', '.join(changed)} must not change along a stream: set back what was changed, "
+                "or begin another one with a clone of the estimator."
+            )
 
     def _warn_unless_converged(self, solution: SolutionT) -> None:
         if not solution.status.is_early:

@@ -21,10 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 from polymargin.arrays import MatrixLike
 from polymargin.estimators._base import CertifiedClassifier, Prepared, n_threads
 from polymargin.estimators._folds import ModelFolds
-from polymargin.estimators._grid import check_grid, spread_grid
 from polymargin.estimators._parameters import SearchParameters
-from polymargin.estimators._scoring import resolve_scorer
-from polymargin.estimators._search import FoldStep, search
+from polymargin.estimators._search import FoldStep, grid_of, resolve_scorer, search
 from polymargin.estimators.compat import CallbackContext, CallbackSupportMixin, takes_weights
 
 
@@ -73,10 +71,9 @@ class CrossValidatedMixin(SearchParameters, CallbackSupportMixin):
             The fitted estimator.
         """
         model = self._new_model()
-        grid = check_grid(self.Cs)
         prepared = model._prepare(X, y, sample_weight, C=1.0)
         model.classes_ = prepared.target.classes
-        Cs = np.sort(spread_grid(grid, prepared.problem.squared_lengths, prepared.problem.c))
+        Cs = np.sort(grid_of(self.Cs, prepared.problem))
         scorer = resolve_scorer(self.scoring, model.classes_)
         routed = self._route(scorer, prepared.given_weight, params)
         split = check_cv(self.cv, prepared.y, classifier=True).split

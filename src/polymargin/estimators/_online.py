@@ -1,4 +1,4 @@
-"""What a machine that learns online looks like from outside: arrays, made when asked for."""
+"""Learning online: codes for labels that may appear at any time, and arrays made when asked for."""
 
 from __future__ import annotations
 
@@ -9,11 +9,70 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polymargin.arrays import Floats, Matrix
-from polymargin.estimators._labels import StreamLabels
 from polymargin.losses import get_loss
 from polymargin.solvers.engines.machine import LaRank, Model
 
 LOSS = get_loss("crammer_singer")
+_TEXT = "OUS"
+
+
+class StreamLabels:
+    """Labels with codes 0, 1, ... (`by_code`) that never change: a new label gets the next."""
+
+    def __init__(self, by_code: NDArray | None = None) -> None:
+        self.by_code: NDArray = np.empty(0) if by_code is None else by_code
+
+    def copy(self) -> StreamLabels:
+        """Give labels that can grow without these."""
+        return StreamLabels(self.by_code)
+
+    def add(self, labels: Any) -> None:
+        """Give codes to the labels that have none, in sorted order."""
+        self._append(np.unique(np.asarray(labels)))
+
+    def add_in_order(self, y: NDArray) -> NDArray[np.intp]:
+        """Give codes to the labels that have none, in the order of their first appearance.
+
+        Returns where in ``y`` each of them appears first.
+        """
+        labels, first = np.unique(y, return_index=True)
+        order = np.argsort(first)
+        labels, first = labels[order], first[order]
+        return first[self._append(labels)]
+
+    def missing(self, y: NDArray) -> NDArray:
+        """The labels that have no code."""
+        labels = np.unique(y)
+        self._check_type(labels)
+        return labels[~np.isin(labels, self.by_code)]
+
+    def _append(self, labels: NDArray) -> NDArray[np.bool_]:
+        """Append the labels that have no code; returns which."""
+        self._check_type(labels)
+        new = ~np.isin(labels, self.by_code)
+        if len(self.by_code) == 0:
+            self.by_code = labels
+        elif new.any():
+            self.by_code = np.concatenate([self.by_code, labels[new]])
+        return new
+
+    def _check_type(self, labels: NDArray) -> None:
+        if len(self.by_code) == 0 or len(labels) == 0:
+            return
+        if (labels.dtype.kind in _TEXT) != (self.by_code.dtype.kind in _TEXT):
+            raise ValueError(
+                f"Labels of type {labels.dtype} do not go with those seen before, of type "
+                f"{self.by_code.dtype}: use labels of one type."
+            )
+
+    def encode(self, y: NDArray) -> NDArray[np.int32]:
+        """Give the codes of labels that have been added."""
+        order = np.argsort(self.by_code)
+        return order[np.searchsorted(self.by_code[order], y)].astype(np.int32)
+
+    def sorted_codes(self) -> NDArray[np.intp]:
+        """The codes in the order of the sorted labels."""
+        return np.argsort(self.by_code)
 
 
 class OnlineModel:

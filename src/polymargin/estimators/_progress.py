@@ -17,21 +17,9 @@ class StopRequested(KeyboardInterrupt):
 
 
 class PassReporter:
-    """Give the solver's reports to the callbacks of an estimator.
+    """Give the solver's reports to the callbacks of an estimator; `stopped` if one asks to.
 
-    Parameters
-    ----------
-    context : CallbackContext
-        The root task, that of the fit.
-    estimator : estimator
-        The estimator being fitted.
-    hook_arguments : dict
-        What the hooks may ask for: `X`, `y` and `metadata`.
-
-    Attributes
-    ----------
-    stopped : bool
-        Whether a callback asked to stop.
+    The context is the root task, that of the fit; the arguments are what hooks may ask for.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The search for C: folds advance together along an ascending grid, in threads.
+"""The search for C: the grid, the scorer, and folds that advance along the grid in threads.
 
 Every fold is an iterator that trains and scores its model for the next C whenever it is asked. They
 share X; the examples a fold holds out have cost zero in it.
@@ -6,17 +6,85 @@ share X; the examples a fold holds out have cost zero in it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple, Protocol
+from numbers import Integral
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import get_scorer, make_scorer, top_k_accuracy_score
 
+from polymargin.problem import Examples
 from polymargin.solvers import Status
 
+WEAKEST, STRONGEST = 1e-2, 1e2  # C times the mean squared length of a row
 ONE_CLEARLY_WORSE = 3.0  # standard errors below the best: one value of C is enough to stop
 TWO_WORSE = 1.0  # the last two values of C are
+_TOP_K = re.compile(r"top_(\d+)_accuracy")
+
+Scorer = Callable[..., float]
+
+
+def grid_of(Cs: Any, problem: Examples) -> NDArray[np.float64]:
+    """The values of C in the order given; a number of them is spread to where the data tell.
+
+    What regularises is ``C ||x||^2``, so the values reach from 0.01 to 100 divided by the mean
+    squared length of the examples (with a kernel: the mean ``k(x, x)``), evenly in their logarithm.
+    The problem is that of C = 1.
+    """
+    if not isinstance(Cs, Integral) or isinstance(Cs, bool):
+        grid = _checked_values(Cs)
+    elif (n := int(Cs)) < 1:
+        raise ValueError(f"Cs must be at least 1 when it is a number of values, got {n}.")
+    else:
+        scale = float(problem.squared_lengths[problem.c > 0].mean())
+        spread = np.geomspace(WEAKEST, STRONGEST, n) if n > 1 else np.ones(1)
+        grid = spread / scale if scale > 0 else spread
+    if not np.isfinite(float(grid.max()) * float(problem.c.max())):
+        raise ValueError("C * sample_weight * class_weight overflows: use smaller ones.")
+    return grid
+
+
+def _checked_values(Cs: Any) -> NDArray[np.float64]:
+    try:
+        grid = np.asarray(Cs, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Cs must be positive numbers, or how many of them, got {Cs!r}."
+        ) from error
+    if grid.ndim != 1 or grid.size == 0:
+        raise ValueError(
+            "Cs must be a non-empty list of values of C, or how many of them, got "
+            f"{'an empty one' if grid.size == 0 else f'{grid.ndim} dimension(s)'}."
+        )
+    wrong = grid[~(np.isfinite(grid) & (grid > 0))]
+    if wrong.size:
+        raise ValueError(f"Every C must be positive and finite, but Cs has {wrong.tolist()}.")
+    values, counts = np.unique(grid, return_counts=True)
+    if counts.max() > 1:
+        raise ValueError(f"Cs has duplicates: {values[counts > 1].tolist()}; give each C once.")
+    return grid
+
+
+def resolve_scorer(scoring: str | Scorer | None, classes: NDArray | None = None) -> Scorer:
+    """The scorer called `scoring`; None is accuracy, ``"top_5_accuracy"`` top-5 accuracy.
+
+    `classes` are the labels, for the top-k accuracy of examples that lack some.
+    """
+    named = _TOP_K.fullmatch(scoring) if isinstance(scoring, str) else None
+    if named is None:
+        scorer: Scorer = get_scorer("accuracy" if scoring is None else scoring)
+        return scorer
+    k = int(named[1])
+    if k < 1 or (classes is not None and k >= len(classes)):
+        most = "" if classes is None else f" and at most n_classes - 1 = {len(classes) - 1}"
+        raise ValueError(f"scoring={scoring!r}: k must be at least 1{most}.")
+    top_k: Scorer = make_scorer(
+        top_k_accuracy_score, response_method="decision_function", k=k, labels=classes
+    )
+    return top_k
 
 
 class FoldStep(NamedTuple):
@@ -26,9 +94,6 @@ class FoldStep(NamedTuple):
     gap: float
     n_iter: int
     status: Status
-
-
-Report = Callable[[int, int, FoldStep], bool]
 
 
 class Folds(Protocol):
@@ -44,26 +109,18 @@ class Folds(Protocol):
 
 
 def search(
-    folds: Folds, n_values: int, *, n_threads: int, early_stopping: bool, report: Report
+    folds: Folds,
+    n_values: int,
+    *,
+    n_threads: int,
+    early_stopping: bool,
+    report: Callable[[int, int, FoldStep], bool],
 ) -> list[list[FoldStep]]:
-    """Walk every fold up the grid.
+    """Walk every fold up a grid of `n_values`; gives the steps of each fold.
 
-    Parameters
-    ----------
-    folds : Folds
-    n_values : int
-        Length of the grid.
-    n_threads : int
-        Folds at a time.
-    early_stopping : bool
-        Stop for all folds when the score has peaked; all are then kept in memory at once.
-    report : callable
-        ``report(fold, position of C, step)`` from the calling thread; True ends the search.
-
-    Returns
-    -------
-    list of list of FoldStep
-        Per fold, for the values of C that were tried.
+    With `early_stopping`, the walk ends for all folds when the score has peaked; all are then kept
+    in memory at once, else `n_threads` of them. ``report(fold, position of C, step)`` is called
+    from the calling thread, and True ends the search.
     """
     found: list[list[FoldStep]] = [[] for _ in range(len(folds))]
     together = len(folds) if early_stopping else n_threads
@@ -102,18 +159,10 @@ def _advance(
 
 
 def has_peaked(scores: NDArray[np.float64]) -> bool:
-    """Whether going on is no use: the last values of C are clearly worse than an earlier one.
+    """Whether going on is no use, after scores of shape (n_folds, n_values of C tried).
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_folds, n_values)
-        For the values of C tried so far, ascending.
-
-    Returns
-    -------
-    bool
-        True where the last C is worse than the best by three standard errors of the difference
-        within folds, or the last two by one each. A single fold has no error, and never peaks.
+    True where the last C is worse than the best by three standard errors of the difference within
+    folds, or the last two by one each. A single fold has no error, and never peaks.
     """
     n_folds = len(scores)
     best = int(scores.mean(axis=0).argmax())

@@ -23,7 +23,7 @@ from sklearn.utils.validation import validate_data
 from polymargin.arrays import Matrix, MatrixLike
 from polymargin.data import Rows, as_rows
 from polymargin.estimators._base import checked_rows
-from polymargin.estimators._labels import StreamLabels
+from polymargin.estimators._online import StreamLabels
 from polymargin.estimators._predictions import LinearPredictionMixin
 from polymargin.estimators._target import costs, weights_by_label
 from polymargin.estimators.compat import check_sample_weight
@@ -38,27 +38,15 @@ PLAIN = (np.ndarray, sparse.csr_array, sparse.csr_matrix)
 
 @dataclass
 class Stream:
-    """What an estimator keeps between two calls of `partial_fit`.
-
-    Attributes
-    ----------
-    model : StreamModel
-    labels : StreamLabels
-        Label ``j`` has the column ``j + reserved`` of the model.
-    reserved : int
-        1 where column 0 is that of a class that never appears: with one-vs-rest such a class
-        learns too, and a class that appears later begins as a copy of it. Else 0.
-    closed : bool
-        Whether the classes were announced, so that no other may appear.
-    fixed : tuple
-        The parameters that must not change along a stream.
-    """
+    """What an estimator keeps between two calls of `partial_fit`."""
 
     model: StreamModel
-    labels: StreamLabels
+    labels: StreamLabels  # label j has the column j + reserved of the model
+    # 1 where column 0 is that of a class that never appears: with one-vs-rest such a class learns
+    # too, and a class that appears later begins as a copy of it. Else 0.
     reserved: int
-    closed: bool
-    fixed: tuple[Any, ...]
+    closed: bool  # the classes were announced, so that no other may appear
+    fixed: dict[str, Any]  # the parameters that must not change along a stream
     _shown: tuple[NDArray, NDArray] | None = None
 
     def add_column(self) -> None:
@@ -148,11 +136,8 @@ class PartialFitMixin(LinearPredictionMixin):
         stream: Stream | None = vars(self).get("_stream")
         if stream is None:
             stream = self._new_stream(X, goes_on, closed=classes is not None)
-        elif stream.fixed != self._fixed_parameters():
-            raise ValueError(
-                "loss, top_k, fit_intercept, intercept_scaling and stream must not change along a "
-                "stream: set them back, or begin another one with a clone of the estimator."
-            )
+        else:
+            self._check_unchanged(stream.fixed)
         rows = checked_rows(self, X.astype(stream.model.dtype, copy=False))
         if not (rows.squared_norms < np.finfo(rows.dtype).max).all():
             raise ValueError("X has values whose squares overflow: scale the features.")
@@ -198,21 +183,23 @@ class PartialFitMixin(LinearPredictionMixin):
             labels.by_code = labels.by_code[: stream.model.n_columns - stream.reserved]
             self._set_stream(stream)
 
-    def _fixed_parameters(self) -> tuple[Any, ...]:
+    def _fixed_parameters(self) -> dict[str, Any]:
         settings = StreamSolver() if self.stream is None else self.stream
-        scaling = float(self.intercept_scaling) if self.fit_intercept else 0.0
-        return get_loss(self.loss, self.top_k), scaling, settings.get_params()
+        return {
+            "loss and top_k": get_loss(self.loss, self.top_k),
+            "fit_intercept and intercept_scaling": self._constant_feature,
+            "stream": settings.get_params(),
+        }
 
     def _new_stream(self, X: Matrix, goes_on: bool, *, closed: bool) -> Stream:
         """A stream that begins here, from nothing or from what `fit` found."""
         settings = StreamSolver() if self.stream is None else self.stream
         settings.check()
-        fixed = self._fixed_parameters()
-        loss, scaling, _ = fixed
+        loss = get_loss(self.loss, self.top_k)
         seed = draw_seed(self.random_state)
         dtype = self.coef_.dtype if goes_on else X.dtype
-        model = StreamModel(settings, loss, X.shape[1], dtype, scaling, seed)
-        stream = Stream(model, StreamLabels(), 0, False, fixed)
+        model = StreamModel(settings, loss, X.shape[1], dtype, self._constant_feature, seed)
+        stream = Stream(model, StreamLabels(), 0, False, self._fixed_parameters())
         if not loss.coupled and not closed:
             stream.reserved = 1
             model.add_class()
@@ -226,7 +213,7 @@ class PartialFitMixin(LinearPredictionMixin):
         return stream
 
     def _set_stream(self, stream: Stream) -> None:
-        for name in (*self._fitted_names, "_warm_start_state"):
+        for name in self._stale_names():
             self.__dict__.pop(name, None)
         self._stream = stream
         self.classes_ = stream.labels.by_code[stream.labels.sorted_codes()]

@@ -15,21 +15,11 @@ import numpy as np
 
 @dataclass(frozen=True)
 class EncodedTarget:
-    """What the examples of a fit are to the solver.
+    """What the examples of a fit are to the solver."""
 
-    Attributes
-    ----------
-    classes : ndarray of shape (n_classes,)
-        The sorted labels that have an example of positive weight.
-    codes : int32 ndarray of shape (n_samples,)
-        The position of each example's label in `classes`; 0 for absent examples.
-    c : float64 ndarray of shape (n_samples,)
-        The weight of each example's loss; 0 for absent examples.
-    """
-
-    classes: np.ndarray
-    codes: np.ndarray
-    c: np.ndarray
+    classes: np.ndarray  # the sorted labels that have an example of positive weight
+    codes: np.ndarray  # int32: the position of each label in `classes`; 0 for absent examples
+    c: np.ndarray  # the weight of each example's loss; 0 for absent examples
 
 
 def encode_target(
@@ -39,24 +29,7 @@ def encode_target(
     sample_weight: np.ndarray,
     class_weight: Mapping[Any, float] | str | None,
 ) -> EncodedTarget:
-    """Encode labels of any sortable type, and weigh the examples.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_samples,)
-        Labels.
-    C : float
-        Weight of the loss against the regulariser.
-    sample_weight : float64 ndarray of shape (n_samples,)
-        Non-negative weights.
-    class_weight : mapping of label to weight, "balanced" or None
-        As in `LinearMulticlassSVC`.
-
-    Returns
-    -------
-    EncodedTarget
-        Classes, codes and weights.
-    """
+    """Encode labels of any sortable type, and weigh the examples."""
     labels, label_codes = np.unique(y, return_inverse=True)
     weights = class_weights(class_weight, labels, label_codes, sample_weight)
     c = costs(C, sample_weight, weights[label_codes])

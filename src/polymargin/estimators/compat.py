@@ -84,22 +84,7 @@ def has_callbacks(estimator: object) -> bool:
 def check_sample_weight(
     sample_weight: ArrayLike | None, X: object, *, allow_all_zero_weights: bool = False
 ) -> NDArray[np.float64]:
-    """Give the weights of the rows of X, finite and not negative; ones for None.
-
-    Parameters
-    ----------
-    sample_weight : array-like of shape (n_samples,), number or None
-        Weights.
-    X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Data.
-    allow_all_zero_weights : bool, default=False
-        Whether no row needs a positive weight.
-
-    Returns
-    -------
-    float64 ndarray of shape (n_samples,)
-        The weights.
-    """
+    """Give the weights of the rows of X, finite and not negative; ones for None."""
     # scikit-learn 1.9: refuses weights that are all zero, unless it is told
     zeros = {"allow_all_zero_weights": True} if _REFUSES_ZEROS else {}
     weight: NDArray[np.float64] = _check_sample_weight(

@@ -7,8 +7,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from polymargin.estimators._cross_validated import CrossValidatedMixin
-from polymargin.estimators._folds import ModelFolds
-from polymargin.estimators._kernel_folds import KernelFolds
+from polymargin.estimators._folds import KernelFolds, ModelFolds
 from polymargin.estimators._parameters import (
     COUNT,
     LossParameters,

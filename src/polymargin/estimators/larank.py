@@ -15,8 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from polymargin.arrays import Matrix, MatrixLike
 from polymargin.estimators._base import CERTIFIED, CertifiedClassifier, checked_rows, n_threads
-from polymargin.estimators._labels import StreamLabels
-from polymargin.estimators._online import LOSS, OnlineModel, model_array
+from polymargin.estimators._online import LOSS, OnlineModel, StreamLabels, model_array
 from polymargin.estimators._parameters import (
     COUNT,
     NOT_NEGATIVE,
@@ -259,7 +258,7 @@ class LaRankClassifier(KernelPredictionMixin, CertifiedClassifier[KernelProblem,
             )
         go_on = hasattr(self, "_model")
         if go_on:
-            self._check_unchanged()
+            self._check_unchanged(self._fixed)
         X, y = self._validate_training_data(X, y, reset=not go_on)
         X = checked_rows(self, X).matrix
         labels = self._model.labels.copy() if go_on else StreamLabels()
@@ -308,7 +307,6 @@ class LaRankClassifier(KernelPredictionMixin, CertifiedClassifier[KernelProblem,
         return int(self.n_epochs or (1 if self.tol is None else MOST_EPOCHS))
 
     def _problem(self, X: Matrix, target: EncodedTarget) -> KernelProblem:
-        self._check_operations()
         if self._precomputed:
             assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
             if X.shape[0] != X.shape[1]:
@@ -376,25 +374,12 @@ class LaRankClassifier(KernelPredictionMixin, CertifiedClassifier[KernelProblem,
     def _fixed_parameters(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in FIXED}
 
-    def _check_unchanged(self) -> None:
-        """Raise ``ValueError`` where a parameter of the machine is not what it was made with."""
-        now = self._fixed_parameters()
-        changed = [name for name, value in self._fixed.items() if now[name] != value]
-        if changed:
-            raise ValueError(
-                f"{', '.join(changed)} must not change along a stream: set back what was changed, "
-                "or begin another one with a clone of the estimator."
-            )
-
-    def _check_operations(self) -> None:
+    def _new_machine(self, X: Matrix, random: np.random.RandomState) -> LaRank:
         unknown = [name for name in self.operations if name not in OPERATIONS[1:]]
         if unknown:
             raise ValueError(
                 f"operations may name {' and '.join(map(repr, OPERATIONS[1:]))}, got {unknown}."
             )
-
-    def _new_machine(self, X: Matrix, random: np.random.RandomState) -> LaRank:
-        self._check_operations()
         settings = MachineSettings(
             C=float(self.C),
             tau=float(self.tau),

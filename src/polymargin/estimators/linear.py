@@ -220,8 +220,12 @@ class LinearMulticlassSVC(
             c=target.c,
             loss=get_loss(self.loss, self.top_k),
             n_classes=len(target.classes),
-            intercept_scaling=float(self.intercept_scaling) if self.fit_intercept else 0.0,
+            intercept_scaling=self._constant_feature,
         )
+
+    @property
+    def _constant_feature(self) -> float:
+        return float(self.intercept_scaling) if self.fit_intercept else 0.0
 
     def _solve(
         self, problem: Problem, start: Solution | None, progress: Progress | None

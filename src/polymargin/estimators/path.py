@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from polymargin.arrays import MatrixLike
 from polymargin.estimators._base import n_threads
-from polymargin.estimators._grid import check_grid, spread_grid
+from polymargin.estimators._search import grid_of
 from polymargin.estimators.linear import LinearMulticlassSVC, check_overflow
 from polymargin.solvers import Checkpoint, DualSolver, Solution, Status
 from polymargin.solvers.settings import RandomState, draw_seed
@@ -178,10 +178,9 @@ def regularization_path(
         solver=solver,
     )
     model._validate_params()
-    given = check_grid(Cs)
     prepared = model._prepare(X, y, sample_weight, C=1.0)
     problem = prepared.problem
-    grid = spread_grid(given, problem.squared_lengths, problem.c)
+    grid = grid_of(Cs, problem)
     order = np.argsort(grid)
     solutions = (DualSolver() if solver is None else solver).solve_path(
         problem,

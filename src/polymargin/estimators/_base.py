@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
@@ -205,6 +205,32 @@ class CertifiedClassifier(
             ConvergenceWarning,
             stacklevel=5,  # the caller of fit, which scikit-learn wraps
         )
+
+
+class WeightedClassifier(CertifiedClassifier[ProblemT, SolutionT]):
+    """One whose examples may have weights."""
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Train the model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training data, or kernel values (n_samples, n_samples) for a precomputed kernel. float32
+            and float64 are kept, other types become float64. C-contiguous arrays and canonical CSR
+            matrices are not copied.
+        y : array-like of shape (n_samples,)
+            Labels of any type that can be sorted.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the examples, not negative.
+
+        Returns
+        -------
+        estimator
+            The fitted estimator.
+        """
+        return self._fit(X, y, sample_weight)
 
 
 def checked_rows(estimator: BaseEstimator, X: Matrix) -> Rows:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite
 
-from polymargin.arrays import Matrix, MatrixLike
-from polymargin.estimators._base import CERTIFIED, CertifiedClassifier, checked_rows
+from polymargin.arrays import Matrix
+from polymargin.estimators._base import (
+    CERTIFIED,
+    CertifiedClassifier,
+    SolutionT,
+    WeightedClassifier,
+    checked_rows,
+)
 from polymargin.estimators._parameters import (
     COUNT,
     POSITIVE,
@@ -21,16 +28,53 @@ from polymargin.estimators._parameters import (
 from polymargin.estimators._predictions import KernelPredictionMixin
 from polymargin.estimators._target import EncodedTarget
 from polymargin.kernel_functions import TrainingKernel, resolve_gamma
-from polymargin.losses import get_loss
+from polymargin.losses import Loss, get_loss
 from polymargin.problem import KernelProblem
 from polymargin.solvers.kernel import KernelSolution, KernelSolver
 from polymargin.solvers.progress import Progress
 from polymargin.solvers.settings import draw_seed
 
 
+class KernelMachine(KernelPredictionMixin, CertifiedClassifier[KernelProblem, SolutionT]):
+    """A classifier that is trained with a kernel, its own or a matrix of kernel values."""
+
+    @abstractmethod
+    def _loss(self) -> Loss:
+        """What its problem has."""
+
+    def _problem(self, X: Matrix, target: EncodedTarget) -> KernelProblem:
+        kernel, n_classes = self._training_kernel(X), len(target.classes)
+        return KernelProblem(kernel, target.codes, target.c, self._loss(), n_classes)
+
+    def _training_kernel(self, X: Matrix) -> TrainingKernel:
+        """Give the kernel of the rows of X; the one a search has computed for them, if any."""
+        if self._shared_kernel is not None:
+            return self._shared_kernel
+        if self._precomputed:
+            check_gram_matrix(self, X)
+            self.gamma_ = 1.0
+            return TrainingKernel(X, None)
+        X = checked_rows(self, X).matrix
+        self.gamma_ = resolve_gamma(self.gamma, X)
+        return TrainingKernel(X, self._kernel_function())
+
+
+def check_gram_matrix(estimator: BaseEstimator, K: NDArray) -> None:
+    """Raise ``ValueError`` unless K is square and symmetric (as far as a sample of rows shows)."""
+    assert_all_finite(K, estimator_name=type(estimator).__name__, input_name="X")
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"A precomputed kernel must be a square matrix (n_samples, n_samples), got {K.shape}."
+        )
+    sample = np.linspace(0, len(K) - 1, min(len(K), 64)).astype(int)
+    scale = float(np.abs(K[sample]).max(initial=0.0))
+    if np.abs(K[sample] - K[:, sample].T).max(initial=0.0) > 1e-3 * scale:
+        raise ValueError("A precomputed kernel must be a symmetric matrix; this one is not.")
+
+
 @with_parameters
 class KernelMulticlassSVC(
-    LossParameters, KernelPredictionMixin, CertifiedClassifier[KernelProblem, KernelSolution]
+    LossParameters, KernelMachine[KernelSolution], WeightedClassifier[KernelProblem, KernelSolution]
 ):
     """Multiclass support vector machine with a kernel, trained to a certified duality gap.
 
@@ -171,29 +215,6 @@ class KernelMulticlassSVC(
     max_iter: int = parameter(COUNT, default=10_000)
     warm_start: bool = parameter("boolean", default=False)
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> KernelMulticlassSVC:
-        """Train the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data, or kernel values (n_samples, n_samples) for a precomputed kernel. float32
-            and float64 are kept, other types become float64.
-        y : array-like of shape (n_samples,)
-            Labels of any type that can be sorted.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the examples, not negative.
-
-        Returns
-        -------
-        KernelMulticlassSVC
-            The fitted estimator.
-        """
-        return self._fit(X, y, sample_weight)
-
     _fitted_names = (
         *CERTIFIED,
         "support_",
@@ -205,26 +226,8 @@ class KernelMulticlassSVC(
     _unit_of_work = "working sets"
     _advice = "Increase max_iter or tol, use a smaller C, or float64."
 
-    def _problem(self, X: Matrix, target: EncodedTarget) -> KernelProblem:
-        return KernelProblem(
-            kernel=self._training_kernel(X),
-            y=target.codes,
-            c=target.c,
-            loss=get_loss(self.loss, self.top_k),
-            n_classes=len(target.classes),
-        )
-
-    def _training_kernel(self, X: Matrix) -> TrainingKernel:
-        """Give the kernel of the rows of X; the one a search has computed for them, if any."""
-        if self._shared_kernel is not None:
-            return self._shared_kernel
-        if self._precomputed:
-            check_gram_matrix(self, X)
-            self.gamma_ = 1.0
-            return TrainingKernel(X, None)
-        X = checked_rows(self, X).matrix
-        self.gamma_ = resolve_gamma(self.gamma, X)
-        return TrainingKernel(X, self._kernel_function())
+    def _loss(self) -> Loss:
+        return get_loss(self.loss, self.top_k)
 
     def _solve(
         self, problem: KernelProblem, start: KernelSolution | None, progress: Progress | None
@@ -255,16 +258,3 @@ class KernelMulticlassSVC(
             "n_support_": np.bincount(problem.y[support], minlength=problem.n_classes),
             "n_kernel_evaluations_": solution.n_kernel_evaluations,
         }
-
-
-def check_gram_matrix(estimator: KernelMulticlassSVC, K: NDArray) -> None:
-    """Raise ``ValueError`` unless K is square and symmetric (as far as a sample of rows shows)."""
-    assert_all_finite(K, estimator_name=type(estimator).__name__, input_name="X")
-    if K.shape[0] != K.shape[1]:
-        raise ValueError(
-            f"A precomputed kernel must be a square matrix (n_samples, n_samples), got {K.shape}."
-        )
-    sample = np.linspace(0, len(K) - 1, min(len(K), 64)).astype(int)
-    scale = float(np.abs(K[sample]).max(initial=0.0))
-    if np.abs(K[sample] - K[:, sample].T).max(initial=0.0) > 1e-3 * scale:
-        raise ValueError("A precomputed kernel must be a symmetric matrix; this one is not.")

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.base import _fit_context
-from sklearn.utils import assert_all_finite, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from polymargin.arrays import Matrix, MatrixLike
-from polymargin.estimators._base import CERTIFIED, CertifiedClassifier, checked_rows, n_threads
+from polymargin.estimators._base import CERTIFIED, checked_rows, n_threads
 from polymargin.estimators._online import LOSS, OnlineModel, StreamLabels, model_array
 from polymargin.estimators._parameters import (
     COUNT,
@@ -23,9 +23,9 @@ from polymargin.estimators._parameters import (
     parameter,
     with_parameters,
 )
-from polymargin.estimators._predictions import KernelPredictionMixin
-from polymargin.estimators._target import EncodedTarget
-from polymargin.kernel_functions import TrainingKernel, resolve_gamma
+from polymargin.estimators.kernel import KernelMachine
+from polymargin.kernel_functions import resolve_gamma
+from polymargin.losses import Loss
 from polymargin.problem import KernelProblem
 from polymargin.solvers.engines.machine import (
     OPERATIONS,
@@ -47,7 +47,7 @@ FIXED = (
 
 
 @with_parameters
-class LaRankClassifier(KernelPredictionMixin, CertifiedClassifier[KernelProblem, LaRankSolution]):
+class LaRankClassifier(KernelMachine[LaRankSolution]):
     """Online multiclass support vector machine with kernels (LaRank, Bordes et al. 2007).
 
     It solves the Crammer-Singer problem without an intercept: minimise ``1/2 ||w||^2 + C sum_i
@@ -306,20 +306,8 @@ class LaRankClassifier(KernelPredictionMixin, CertifiedClassifier[KernelProblem,
     def _most_passes(self) -> int:
         return int(self.n_epochs or (1 if self.tol is None else MOST_EPOCHS))
 
-    def _problem(self, X: Matrix, target: EncodedTarget) -> KernelProblem:
-        if self._precomputed:
-            assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
-            if X.shape[0] != X.shape[1]:
-                raise ValueError(
-                    "With kernel='precomputed', X must be the square matrix of kernel values of "
-                    f"all pairs of training examples, got shape {X.shape}."
-                )
-        else:
-            X = checked_rows(self, X).matrix
-        self.gamma_ = resolve_gamma(self.gamma, X)
-        function = None if self._precomputed else self._kernel_function()
-        kernel = TrainingKernel(X, function)
-        return KernelProblem(kernel, target.codes, target.c, LOSS, len(target.classes))
+    def _loss(self) -> Loss:
+        return LOSS
 
     def _solve(
         self, problem: KernelProblem, start: LaRankSolution | None, progress: Progress | None

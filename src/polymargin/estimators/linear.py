@@ -6,11 +6,10 @@ import os
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
+from numpy.typing import NDArray
 
-from polymargin.arrays import Matrix, MatrixLike
-from polymargin.estimators._base import CERTIFIED, CertifiedClassifier, checked_rows, n_threads
+from polymargin.arrays import Matrix
+from polymargin.estimators._base import CERTIFIED, WeightedClassifier, checked_rows, n_threads
 from polymargin.estimators._parameters import (
     POSITIVE,
     LinearParameters,
@@ -30,7 +29,7 @@ from polymargin.solvers.settings import draw_seed
 class LinearMulticlassSVC(
     LinearParameters,
     PartialFitMixin,
-    CertifiedClassifier[Problem, Solution],
+    WeightedClassifier[Problem, Solution],
 ):
     """Linear multiclass support vector machine, trained to a certified duality gap.
 
@@ -186,29 +185,6 @@ class LinearMulticlassSVC(
     checkpoint: Checkpoint | str | os.PathLike[str] | None = parameter(
         str, os.PathLike, Checkpoint, None, default=None
     )
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> LinearMulticlassSVC:
-        """Train the model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training data. float32 and float64 are kept, other types become float64. C-contiguous
-            arrays and canonical CSR matrices are not copied.
-        y : array-like of shape (n_samples,)
-            Labels of any type that can be sorted.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the examples, not negative.
-
-        Returns
-        -------
-        LinearMulticlassSVC
-            The fitted estimator.
-        """
-        return self._fit(X, y, sample_weight)
 
     _fitted_names = (*CERTIFIED, "coef_", "intercept_", "dual_coef_")
     _advice = "Increase max_iter or tol, scale the features to a similar range, or use a smaller C."

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin.files.errors import DataFileError
+from polymargin.files.dataset import DataFileError
 
 LABEL_NAMES = ("label", "y", "target", "class")
 TEXT_NAME = "text"

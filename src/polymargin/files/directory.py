@@ -21,8 +21,7 @@ from numpy.lib import format as npy
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
-from polymargin.files.dataset import Dataset, Matrix
-from polymargin.files.errors import DataFileError
+from polymargin.files.dataset import DataFileError, Dataset, Matrix
 from polymargin.files.streams import errors_in, name_of
 from polymargin.files.svmlight import ZeroBased, extent, filled, new_parser, whole_labels
 from polymargin.storage import Json, StrPath, fresh_name, sync

@@ -11,8 +11,7 @@ from numpy.lib.npyio import NpzFile
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
-from polymargin.files.dataset import Dataset, Matrix
-from polymargin.files.errors import DataFileError
+from polymargin.files.dataset import DataFileError, Dataset, Matrix
 from polymargin.files.streams import name_of, open_bytes
 from polymargin.storage import StrPath, checked_sparse
 

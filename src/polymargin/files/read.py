@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from polymargin.files.columns import Label, Wanted, Where
-from polymargin.files.dataset import Dataset
+from polymargin.files.dataset import DataFileError, Dataset
 from polymargin.files.directory import open_directory
-from polymargin.files.errors import DataFileError
 from polymargin.files.npz import read_npz, with_features
 from polymargin.files.streams import FORMATS, detect_format, errors_in, name_of
 from polymargin.files.svmlight import ZeroBased, read_svmlight

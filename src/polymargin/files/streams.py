@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from polymargin.files.errors import DataFileError
+from polymargin.files.dataset import DataFileError
 from polymargin.storage import StrPath
 
 STDIN = "-"

@@ -15,8 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from polymargin.core import core
-from polymargin.files.dataset import Dataset
-from polymargin.files.errors import DataFileError
+from polymargin.files.dataset import DataFileError, Dataset
 from polymargin.files.streams import errors_in, is_stdin, name_of, open_bytes
 from polymargin.storage import StrPath, replacing
 

@@ -22,8 +22,7 @@ from polymargin.files.columns import (
     labels_from_values,
     no_rows,
 )
-from polymargin.files.dataset import Dataset
-from polymargin.files.errors import DataFileError
+from polymargin.files.dataset import DataFileError, Dataset
 from polymargin.files.streams import open_bytes
 from polymargin.storage import Json, StrPath
 
@@ -37,24 +36,14 @@ _LONGEST_FIELD = 2**31 - 1
 
 
 class Rows:
-    """The rows of a table that were asked for, as they are read.
-
-    Attributes
-    ----------
-    choice : Choice
-        Which column is what.
-    labels, texts, values : list, list and array
-        Labels; texts, or the numbers of one row after the other.
-    lines : list of int
-        Where the rows are in the file; empty for CSV, where all cells are strings.
-    """
+    """The rows of a table that were asked for, as they are read."""
 
     def __init__(self, choice: Choice) -> None:
         self.choice = choice
         self.labels: list[Json] = []
         self.texts: list[str] = []
-        self.values = array("d")
-        self.lines: list[int] = []
+        self.values = array("d")  # of one row after the other
+        self.lines: list[int] = []  # in the file; none for CSV, where all cells are strings
         self._seen: dict[str, set[str]] = {condition: set() for condition in choice.where}
 
     def wants(self, row: Mapping[str, object]) -> bool:

@@ -8,8 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from polymargin.models.errors import ModelFileError
-from polymargin.models.known import check_can_be_saved, decode_object, encode_object
+from polymargin.models.known import (
+    ModelFileError,
+    check_can_be_saved,
+    decode_object,
+    encode_object,
+)
 from polymargin.storage import (
     Archive,
     Array,

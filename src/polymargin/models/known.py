@@ -33,15 +33,15 @@ from polymargin.estimators import (
     LinearMulticlassSVCCV,
 )
 from polymargin.models import larank
-from polymargin.models.errors import ModelFileError
 from polymargin.solvers import DualSolver, KernelSolver, StreamSolver
 from polymargin.storage import Decoder, Encoder, Json
 
 _ATTRIBUTE = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
+_PRIVATE = {TfidfVectorizer: "_tfidf"}  # private attributes that are part of a state
 
 
-# private attributes that are part of a state
-_PRIVATE = {TfidfVectorizer: "_tfidf"}
+class ModelFileError(ValueError):
+    """A model that cannot be written to a file, or a file that is not a sound model."""
 
 
 # --- to and from JSON ----------------------------------------------------------------------------

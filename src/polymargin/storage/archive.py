@@ -47,21 +47,11 @@ _KINDS = "biuf"
 
 @dataclass(frozen=True)
 class Format:
-    """A kind of archive.
+    """A kind of archive."""
 
-    Attributes
-    ----------
-    name : str
-        What its manifests have under "format".
-    version : int
-        The version that is written, and the last one that is read.
-    must_be_sealed : bool
-        Whether a file without a seal is refused.
-    """
-
-    name: str
-    version: int
-    must_be_sealed: bool = True
+    name: str  # what its manifests have under "format"
+    version: int  # that is written, and the last one that is read
+    must_be_sealed: bool = True  # a file without a seal is refused
 
 
 # --- writing -------------------------------------------------------------------------------------
@@ -75,19 +65,10 @@ def write_archive(
     *,
     via: StrPath | None = None,
 ) -> None:
-    """Write an archive whole or not at all.
+    """Write an archive whole or not at all; `via` as in :func:`~polymargin.storage.replacing`.
 
-    Parameters
-    ----------
-    path : path
-        It is replaced when the new file is complete and on disk.
-    format : Format
-    manifest : mapping
-        JSON; "format", "version" and "arrays" are added.
-    arrays : sequence of ndarray
-        Array i becomes ``arrays/i.npy``.
-    via : path, default=None
-        See :func:`~polymargin.storage.replacing`.
+    The manifest is JSON, to which "format", "version" and "arrays" are added; array i becomes
+    ``arrays/i.npy``.
     """
     with replacing(path, via=via) as file:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
@@ -163,18 +144,12 @@ class Archive:
     """A file that agrees with its manifest; arrays are read and checked when asked for.
 
     Use it in a ``with`` statement. What is wrong with a file is raised as `StorageError`.
-
-    Attributes
-    ----------
-    manifest : dict
-    size : int
-        Bytes of the file.
     """
 
     def __init__(self, path: StrPath, format: Format) -> None:
         self._file = open(path, "rb")  # noqa: SIM115
         try:
-            self.size = os.fstat(self._file.fileno()).st_size
+            self.size = os.fstat(self._file.fileno()).st_size  # bytes
             with _sound():
                 self._zip = self._opened()
                 self._members = self._checked_members()

@@ -16,13 +16,9 @@ StrPath = str | os.PathLike[str]
 def replacing(path: StrPath, *, via: StrPath | None = None) -> Iterator[IO[bytes]]:
     """A temporary file in the same folder that takes the name in one step, once it is on disk.
 
-    Parameters
-    ----------
-    path : path
-        The name it takes. After an exception, what was there is still there.
-    via : path, default=None
-        The name of the temporary file. None is a fresh one: a killed process leaves it behind. With
-        a name that stays the same the next one writes over it, but two must not write at a time.
+    After an exception, what was there is still there. `via` is the name of the temporary file. None
+    is a fresh one: a killed process leaves it behind. With a name that stays the same the next one
+    writes over it, but two must not write at a time.
     """
     path = Path(path)
     temporary = fresh_name(path) if via is None else Path(via)

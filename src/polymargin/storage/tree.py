@@ -40,10 +40,7 @@ _LARGEST_STRINGS = 2**28  # characters: each of them takes as many as the longes
 class Encoder:
     """Turns values into JSON and collects their arrays.
 
-    Parameters
-    ----------
-    encode_object : callable, default=None
-        ``encode_object(value, where, encoder)``: the JSON of a known object, or None.
+    ``encode_object(value, where, encoder)`` gives the JSON of a known object, or None.
     """
 
     def __init__(
@@ -102,12 +99,8 @@ class Encoder:
 class Decoder:
     """Turns JSON into values.
 
-    Parameters
-    ----------
-    read_array : callable
-        Gives an array by its name in the archive.
-    decode_object : callable, default=None
-        ``decode_object(json, decoder)``: the object that the JSON with "$object" describes.
+    ``read_array(name)`` gives an array of the archive, ``decode_object(json, decoder)`` the object
+    that JSON with "$object" describes.
     """
 
     def __init__(

@@ -87,55 +87,40 @@ class KernelMulticlassSVC(
     loss : {"crammer_singer", "weston_watkins", "top_k_alpha", "top_k_beta", "one_vs_rest"}, \
             default="crammer_singer"
         The loss of an example, as in :class:`LinearMulticlassSVC`.
-
     C : float, default=1.0
         Weight of the loss against the regulariser; finite and positive.
-
     kernel : {"linear", "rbf", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
         A callable gets two arrays of rows and returns the matrix of their kernel values. For
         "precomputed", X is the matrix of kernel values (n_samples, n_samples) in fit, and those of
         new examples with all training examples in prediction.
-
     gamma : {"scale", "auto"} or float, default="scale"
         Coefficient of "rbf", "poly" and "sigmoid". "scale" is ``1 / (n_features * X.var())``,
         "auto" is ``1 / n_features``.
-
     degree : float, default=3
         Degree of "poly".
-
     coef0 : float, default=0.0
         Constant of "poly" and "sigmoid".
-
     top_k : int, default=None
         The k of the top-k losses, which need it: 1 to n_classes - 1. The others ignore it.
-
     tol : float, default=1e-3
         Training stops at a relative duality gap ``(primal - dual) / primal`` of at most `tol`.
-
     max_iter : int, default=10000
         Largest number of working sets.
-
     class_weight : dict or "balanced", default=None
         Weights of the classes, as in :class:`LinearMulticlassSVC`.
-
     cache_size : float, default=200
         Megabytes for kernel values. No more of them are ever held, apart from a block of 64 MB.
-
     warm_start : bool, default=False
         Whether to start from the dual variables of the previous fit. They are made to fit after a
         change of `C` or of weights. With other labels, another number of examples or another loss,
         the fit starts afresh.
-
     random_state : int, RandomState instance or None, default=None
         Determines the order of the updates. The same integer gives bit-identical models.
-
     n_jobs : int, default=None
         Number of threads of predictions; None means 1, and -1 all cores. Training uses the threads
         of NumPy's matrix products.
-
     verbose : int, default=0
         If positive, print a line per working set.
-
     solver : KernelSolver, default=None
         Expert settings; None means ``KernelSolver()``.
 
@@ -143,47 +128,33 @@ class KernelMulticlassSVC(
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels that have an example of positive weight, sorted.
-
     support_ : ndarray of shape (n_support,)
         Rows of X that are support patterns: examples with a nonzero dual variable.
-
     support_vectors_ : array or csr_array of shape (n_support, n_features)
         The support patterns; empty for a precomputed kernel.
-
     dual_coef_ : ndarray of shape (n_classes, n_support), or (1, n_support) for two classes
         Coefficients: the score of class y is ``sum_i dual_coef_[y, i] k(x_i, x)``. For two classes
         it is the second row minus the first ("one_vs_rest": the second), so that a positive score
         means ``classes_[1]``.
-
     n_support_ : ndarray of shape (n_classes,)
         Number of support patterns of each class.
-
     objective_, dual_objective_ : float
         The primal objective, and the dual one, a lower bound of the optimum.
-
     dual_gap_ : float
         The certified relative gap ``(objective_ - dual_objective_) / objective_``, for kernel
         values in the dtype of X.
-
     n_iter_ : int
         Number of working sets.
-
     history_ : dict of ndarray
         One entry per working set: "pass", "time", "primal", "dual", "gap", "n_awake". While
         examples are left out (``n_awake < n_samples``), values are those of the others. Examples of
         weight zero always are.
-
     n_kernel_evaluations_ : int
         Kernel values computed in training.
-
     gamma_ : float
         The coefficient used.
-
-    n_features_in_ : int
-        Number of features seen during fit.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features seen during fit, if X has names that are all strings.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        The features seen during fit; their names, if X has names that are all strings.
 
     See Also
     --------

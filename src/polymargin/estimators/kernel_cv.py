@@ -34,34 +34,26 @@ class KernelMulticlassSVCCV(
         The values of C to try, in any order. A number stands for that many values, evenly spread
         in their logarithm, from 0.01 to 100 divided by the mean kernel value of an example with
         itself (1 for "rbf").
-
     cv, scoring, refit, early_stopping
         As in :class:`LinearMulticlassSVCCV`.
-
     loss, kernel, degree, coef0, top_k, tol, max_iter, class_weight
         As in :class:`KernelMulticlassSVC`. A "balanced" `class_weight` is that of the training
         part of each fold. For "precomputed", X is the kernel matrix of all examples.
-
     gamma : {"scale", "auto"} or float, default="scale"
         As in :class:`KernelMulticlassSVC`; "scale" is that of all of X, the same for every fold.
-
     cache_size : float, default=200
         Megabytes of a kernel matrix that is shared, and of the kernel values that each fold being
         trained keeps besides. A larger matrix is not held: every fold then computes the kernel
         values it needs.
-
     random_state : int, RandomState instance or None, default=None
         Determines the order of the updates, not the folds. The same integer gives bit-identical
         models, scores and choices.
-
     n_jobs : int, default=None
         Number of folds that are trained at the same time, in threads, and of threads of
         predictions; None means 1, and -1 all cores. A kernel that is a Python function is called
         by one thread only.
-
     verbose : int, default=0
         If positive, print a line per fold and C.
-
     solver : KernelSolver, default=None
         Expert settings; None means ``KernelSolver()``. A `time_limit` counts for each C anew.
 
@@ -69,23 +61,16 @@ class KernelMulticlassSVCCV(
     ----------
     C_, Cs_, scores_, best_score_, dual_gaps_
         What the search found, as in :class:`LinearMulticlassSVCCV`.
-
     n_kernel_evaluations_ : int
         Kernel values computed in all: ``n_samples ** 2`` with a shared matrix, none with a
         precomputed one.
-
     classes_, gamma_
         As in :class:`KernelMulticlassSVC`.
-
     support_, support_vectors_, dual_coef_, n_support_, objective_, dual_objective_, dual_gap_, \
             n_iter_, history_
         With `refit`, those of the model with `C_`, as in :class:`KernelMulticlassSVC`.
-
-    n_features_in_ : int
-        Number of features seen during fit.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features seen during fit, if X has names that are all strings.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        The features seen during fit; their names, if X has names that are all strings.
 
     See Also
     --------

@@ -60,63 +60,47 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
     ----------
     C : float, default=1.0
         Weight of the loss against the regulariser; finite and positive.
-
     kernel : {"linear", "rbf", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
         The kernel, as in :class:`~sklearn.svm.SVC`. A callable gets two arrays of rows and returns
         the matrix of their kernel values, which must be symmetric in its arguments; it is called
         with few rows at a time. With "precomputed", X holds the kernel values of all pairs.
-
     gamma : {"scale", "auto"} or float, default="scale"
         Parameter of "rbf", "poly" and "sigmoid". "scale" is 1 / (n_features * X.var()), "auto"
         1 / n_features; with `partial_fit`, of the first batch.
-
     degree : float, default=3
         Degree of "poly".
-
     coef0 : float, default=0.0
         Constant term of "poly" and "sigmoid".
-
     n_epochs : int, default=None
         Passes over the data in `fit`. None means one without `tol`, and at most 1000 with it.
-
     tol : float or "C", default=None
         When to stop: at a relative duality gap ``(primal - dual) / primal`` of at most `tol`, or,
         with "C", at a gap ``primal - dual`` of at most `C`, as the paper's LaRankGap. None makes
         `n_epochs` passes and computes no gap.
-
     schedule : {"deterministic", "adaptive"}, default="deterministic"
         How the operations are chosen: by their increase of the dual per cost. "adaptive" measures
         their time, as the paper does; "deterministic" counts kernel evaluations and gradient
         entries instead, which makes results reproducible.
-
     operations : tuple of {"process_old", "optimize"}, default=("process_old", "optimize")
         The operations that are performed between new examples.
-
     tau : float, default=1e-4
         A step is made where the gradient along it exceeds `tau`. With `tol`, it is lowered as
         far as the gap requires.
-
     kappa : float, default=1e-4
         A coefficient counts as being at its bound when it is closer than ``kappa * C``. With `tol`,
         it is lowered as far as the gap requires.
-
     eta : float, default=0.05
         Smallest probability of any operation, below 1/3.
-
     shuffle : bool, default=True
         Whether `fit` takes the examples in a random order in every epoch. `partial_fit` takes them
         as they come.
-
     cache_size : float, default=200
         Megabytes for kernel values. Those of p support patterns with each other take 4 p^2 bytes in
         float32; what does not fit is computed again when it is needed, which takes long.
-
     random_state : int, RandomState instance or None, default=None
         Determines the order of the examples and the choice of operations and patterns.
-
     n_jobs : int, default=None
         Number of threads of predictions and duality gaps; None means 1, and -1 all cores.
-
     verbose : int, default=0
         If positive, print a line per epoch.
 
@@ -124,53 +108,36 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels, sorted.
-
     support_ : ndarray of shape (n_support,)
         Numbers of the support patterns: rows of X, or positions in the stream.
-
     support_vectors_ : array or csr_array of shape (n_support, n_features)
         The support patterns; empty for a precomputed kernel.
-
     dual_coef_ : ndarray of shape (n_classes, n_support), or (1, n_support) for two classes
         Coefficients: the score of class y is ``sum_i dual_coef_[y, i] k(x_i, x)``. For two classes,
         the second row minus the first, so that a positive score means ``classes_[1]``.
-
     n_support_ : ndarray of shape (n_classes,)
         Number of support patterns of each class.
-
     dual_objective_ : float
         The dual objective.
-
     objective_ : float
         With `tol`, the primal objective; NaN without.
-
     dual_gap_ : float
         With `tol`, the relative gap ``(objective_ - dual_objective_) / objective_``; NaN without.
-
     n_iter_ : int
         Number of epochs, or of calls of `partial_fit`.
-
     n_kernel_evaluations_ : int
         Kernel values computed in training, those for duality gaps left out.
-
     n_gap_kernel_evaluations_ : int
         Kernel values computed for duality gaps.
-
     n_argmax_ : int
         How often the best class of an example was determined.
-
     n_operations_ : dict
         Number of operations: "process_new", "process_old" and "optimize", and those of each that
         made a step: "process_new_steps", ...
-
     gamma_ : float
         The value of `gamma` in use.
-
-    n_features_in_ : int
-        Number of features seen during fit.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features seen during fit, if X has names that are all strings.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        The features seen during fit; their names, if X has names that are all strings.
 
     See Also
     --------

@@ -51,58 +51,43 @@ class LinearMulticlassSVC(
         - "top_k_beta": ``mean of the k largest max(0, h_j)``, for top-k accuracy;
         - "one_vs_rest": a hinge loss per class, ``sum_m max(0, 1 - y_m s_m)`` with ``y_m`` 1 for
           the true class and -1 for the others.
-
     C : float, default=1.0
         Weight of the loss against the regulariser; finite and positive.
-
     top_k : int, default=None
         The k of the top-k losses, which need it: 1 to n_classes - 1. The others ignore it.
-
     tol : float, default=1e-3
         Training stops at a relative duality gap ``(primal - dual) / primal`` of at most `tol`.
         This is not the tolerance of :class:`~sklearn.svm.LinearSVC`, which bounds a violation.
-
     max_iter : int, default=1000
         Largest number of passes over the data.
-
     fit_intercept : bool, default=True
         Whether to append a constant feature. Its weight is penalised, as in LIBLINEAR.
-
     intercept_scaling : float, default=1.0
         The value of the constant feature; the larger, the less the intercept is penalised.
-
     class_weight : dict or "balanced", default=None
         Weights of the classes, by label; a label that is not listed weighs 1. "balanced" weighs
         a class by ``n_samples / (n_classes * n_samples_of_the_class)``, where samples count with
         their `sample_weight`. The weight of an example is that of its own class for every loss.
         With "one_vs_rest" it thus weighs the example in all n_classes binary problems, where
         LIBLINEAR weighs it only in the one in which it is a positive.
-
     warm_start : bool, default=False
         Whether to start from the dual variables of the previous fit. They are made to fit after a
         change of `C`, of weights or of features. With other labels, another number of examples or
         another loss, the fit starts afresh.
-
     store_dual : bool, default=False
         Whether to keep the dual variables in `dual_coef_`.
-
     random_state : int, RandomState instance or None, default=None
         Determines the order in which passes visit the examples. The same integer and the same
         `n_jobs` give bit-identical models.
-
     n_jobs : int, default=None
         Number of threads; None means 1, and -1 all cores. It is taken as it is inside of parallel
         workers too, since the number of threads may change the last digits of a model.
-
     verbose : int, default=0
         If positive, print a line per certificate.
-
     solver : DualSolver, default=None
         Expert settings of `fit`; None means ``DualSolver()``.
-
     stream : StreamSolver, default=None
         Expert settings of `partial_fit`; None means ``StreamSolver()``.
-
     checkpoint : str, path or Checkpoint, default=None
         A file that `fit` saves its state to every minute, and goes on from when it finds one: the
         result is then bit-identical to that of a fit without interruption. It is removed when the
@@ -114,43 +99,30 @@ class LinearMulticlassSVC(
         Weights, with the dtype of X. For two classes it is the difference of the two weight
         vectors ``W_1 - W_0`` (for "one_vs_rest": ``W_1``), so that a positive score means
         ``classes_[1]``.
-
     intercept_ : ndarray of shape (n_classes,) or (1,)
         Constants of the decision function; zeros without `fit_intercept`.
-
     classes_ : ndarray of shape (n_classes,)
         The labels that have an example of positive weight, sorted.
-
     objective_ : float
         The primal objective of the model, the penalty on the intercept included. For two classes,
         it is that of both weight vectors.
-
     dual_objective_ : float
         The dual objective, a lower bound of the optimum.
-
     dual_gap_ : float
         The certified relative gap ``(objective_ - dual_objective_) / objective_``; NaN with
         ``DualSolver(certify=False)``.
-
     n_iter_ : int
         Number of passes; 1 after `partial_fit`, which proves nothing: the objectives, the gap, the
         history and the dual variables exist after `fit` only.
-
     n_samples_seen_ : int
         After `partial_fit`: the examples of positive weight that the stream has had so far.
-
     history_ : dict of ndarray
         One entry per certificate: "pass", "time", "primal", "dual", "gap", "n_awake".
-
     dual_coef_ : csr_array of shape (n_classes, n_samples), or (1, n_samples) for two classes
         With `store_dual`: the dual variables, signed such that ``dual_coef_ @ X`` is `coef_` at
         the optimum. For two classes, the rows are combined as those of `coef_`.
-
-    n_features_in_ : int
-        Number of features seen during fit.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features seen during fit, if X has names that are all strings.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        The features seen during fit; their names, if X has names that are all strings.
 
     See Also
     --------

@@ -28,40 +28,31 @@ class LinearMulticlassSVCCV(
     Cs : int or array-like of float, default=10
         The values of C to try, in any order. A number stands for that many values, evenly spread
         in their logarithm, from 0.01 to 100 divided by the mean squared length of the rows of X.
-
     cv : int, cross-validation generator or iterable, default=None
         The folds, as everywhere in scikit-learn: None means 5 stratified folds, an integer that
         many. Every class must occur in the training part of every fold.
-
     scoring : str or callable, default=None
         A scorer's name, a callable ``scorer(estimator, X, y)``, or ``"top_3_accuracy"`` and the
         like for the share of examples whose label is among the 3 best. None means accuracy.
-
     refit : bool, default=True
         Whether to train the model on all data with the chosen C. Without, there is no model to
         predict with, only `C_` and the scores.
-
     early_stopping : bool, default=True
         Whether to go no further up the grid once the score has clearly peaked: when the last C is
         worse than the best by three standard errors of the difference within folds, or the last
         two by one each. The scores of larger values are then NaN. It keeps the state of all folds
         in memory, otherwise that of `n_jobs` of them.
-
     loss, top_k, tol, max_iter, fit_intercept, intercept_scaling, class_weight, store_dual
         As in :class:`LinearMulticlassSVC`. A "balanced" `class_weight` is that of the training
         part of each fold.
-
     random_state : int, RandomState instance or None, default=None
         Determines the order in which passes visit the examples, not the folds. The same integer
         gives bit-identical models, scores and choices.
-
     n_jobs : int, default=None
         Number of folds that are trained at the same time, in threads; None means 1, and -1 all
         cores.
-
     verbose : int, default=0
         If positive, print a line per fold and C.
-
     solver : DualSolver, default=None
         Expert settings; None means ``DualSolver()``. A `time_limit` counts for each C anew.
 
@@ -69,28 +60,19 @@ class LinearMulticlassSVCCV(
     ----------
     C_ : float
         The value with the highest mean score; the smallest of them where several are equal.
-
     Cs_ : ndarray of shape (n_Cs,)
         The values of C, ascending.
-
     scores_ : ndarray of shape (n_folds, n_Cs)
         Score of each fold; NaN for values of C that were not reached.
-
     best_score_ : float
         The mean score of `C_`.
-
     dual_gaps_ : ndarray of shape (n_folds, n_Cs)
         The certified gap of each fold's model.
-
     coef_, intercept_, classes_, objective_, dual_objective_, dual_gap_, n_iter_, history_, \
             dual_coef_
         With `refit`, those of the model with `C_`, as in :class:`LinearMulticlassSVC`.
-
-    n_features_in_ : int
-        Number of features seen during fit.
-
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of features seen during fit, if X has names that are all strings.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        The features seen during fit; their names, if X has names that are all strings.
 
     See Also
     --------

@@ -237,20 +237,16 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
         else:
             self.gamma_ = resolve_gamma(self.gamma, X)
             machine = self._new_machine(X, check_random_state(self.random_state))
-        learned = go_on
         try:
             with machine.lent(_like_stored(X, machine), len(labels.by_code)):
                 machine.epoch(np.arange(len(y)), labels.encode(y))
-            learned = True
-        except KeyboardInterrupt:
-            learned = True
-            raise
         except MachineInUseError:
-            learned = False
             raise
-        finally:
-            if learned:  # also after an error: the examples before it count
+        except BaseException as error:
+            if go_on or isinstance(error, KeyboardInterrupt):  # the examples before it count
                 self._set_stream(machine, labels)
+            raise
+        self._set_stream(machine, labels)
         return self
 
     # --- what the template asks for ---

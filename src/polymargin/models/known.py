@@ -125,52 +125,46 @@ def _require(ok: object, what: str) -> None:
         raise ValueError(what)
 
 
-def _is_array(value: object, ndim: int, kinds: str = "f") -> bool:
-    return isinstance(value, np.ndarray) and value.ndim == ndim and value.dtype.kind in kinds
+def _require_array(model: object, name: str, shape: tuple[int, ...], kinds: str = "f") -> None:
+    """Raise unless an attribute is an array (a matrix may be sparse) of this shape, and finite."""
+    value = getattr(model, name)
+    values = value.data if sparse.issparse(value) else value
+    right = isinstance(values, np.ndarray) and values.dtype.kind in kinds and value.shape == shape
+    _require(right, f"{name} is not an array of the shape {shape} and of its type")
+    _require(values.dtype.kind != "f" or np.isfinite(values).all(), f"{name} is not finite")
 
 
 def _check_classes(model: Any) -> int:
     """Check the labels and the names of features; return the number of rows of scores."""
-    classes = model.classes_
-    _require(_is_array(classes, 1, "biufUO") and len(classes) >= 2, "classes_ are not labels")
+    classes, width = model.classes_, model.n_features_in_
+    _require_array(model, "classes_", (len(classes),), "biufUO")
+    _require(len(classes) >= 2, "classes_ has fewer than two labels")
     _require((classes[1:] > classes[:-1]).all(), "classes_ are not sorted")
-    width = model.n_features_in_
     _require(type(width) is int and width >= 0, "n_features_in_ is not a count")
-    names = getattr(model, "feature_names_in_", None)
-    if names is not None:
-        _require(_is_array(names, 1, "UO"), "feature_names_in_ are not names")
-        _require(len(names) == width, "feature_names_in_ has the wrong length")
+    if hasattr(model, "feature_names_in_"):
+        _require_array(model, "feature_names_in_", (width,), "UO")
     return 1 if len(classes) == 2 else len(classes)
 
 
 def _check_linear(model: LinearMulticlassSVC | LinearMulticlassSVCCV) -> None:
     rows = _check_classes(model)
-    coef = model.coef_
-    _require(sparse.issparse(coef) or _is_array(coef, 2), "coef_ is not a matrix")
-    _require(coef.shape == (rows, model.n_features_in_), "coef_ has the wrong shape")
-    values = coef.data if sparse.issparse(coef) else coef
-    _require(values.dtype.kind == "f" and np.isfinite(values).all(), "coef_ is not finite")
-    _require(_is_array(model.intercept_, 1), "intercept_ is not a vector")
-    _require(len(model.intercept_) == rows, "intercept_ has the wrong length")
-    _require(np.isfinite(model.intercept_).all(), "intercept_ is not finite")
+    _require_array(model, "coef_", (rows, model.n_features_in_))
+    _require_array(model, "intercept_", (rows,))
 
 
 def _check_kernel(model: KernelMulticlassSVC | KernelMulticlassSVCCV) -> None:
-    rows = _check_classes(model)
-    n = model.dual_coef_.shape[1]
-    _require(_is_array(model.dual_coef_, 2), "dual_coef_ is not a matrix")
-    _require(model.dual_coef_.shape[0] == rows, "dual_coef_ has the wrong shape")
-    _require(np.isfinite(model.dual_coef_).all(), "dual_coef_ is not finite")
-    _require(_is_array(model.support_, 1, "i") and len(model.support_) == n, "support_ is wrong")
+    rows, n = _check_classes(model), len(model.support_)
+    _require_array(model, "dual_coef_", (rows, n))
+    _require(isinstance(model.dual_coef_, np.ndarray), "dual_coef_ is sparse")
+    _require_array(model, "support_", (n,), "i")
     _require(isinstance(model.gamma_, (int, float)), "gamma_ is not a number")
     if model.kernel == "precomputed":
         inside = (model.support_ >= 0) & (model.support_ < model.n_features_in_)
         _require(inside.all(), "support_ points outside of the kernel matrix")
         return
-    vectors = model.support_vectors_
-    _require(sparse.issparse(vectors) or _is_array(vectors, 2), "support_vectors_ is no matrix")
-    _require(vectors.shape == (n, model.n_features_in_), "support_vectors_ has the wrong shape")
-    _require(vectors.dtype == model.dual_coef_.dtype, "support_vectors_ has the wrong type")
+    _require_array(model, "support_vectors_", (n, model.n_features_in_))
+    same = model.support_vectors_.dtype == model.dual_coef_.dtype
+    _require(same, "support_vectors_ has the wrong type")
 
 
 def _check_vocabulary(model: CountVectorizer) -> None:
@@ -178,7 +172,8 @@ def _check_vocabulary(model: CountVectorizer) -> None:
     _require(isinstance(words, dict) and len(words) > 0, "vocabulary_ is not a vocabulary")
     _require(all(type(word) is str for word in words), "vocabulary_ has keys that are no words")
     numbers = np.array(list(words.values()))
-    _require(_is_array(numbers, 1, "i"), "vocabulary_ has values that are no numbers")
+    plain = numbers.ndim == 1 and numbers.dtype.kind == "i"
+    _require(plain, "vocabulary_ has values that are no numbers")
     _require((np.sort(numbers) == np.arange(len(numbers))).all(), "vocabulary_ has wrong numbers")
     if isinstance(model, TfidfVectorizer):
         _require(type(model._tfidf) is TfidfTransformer, "a tf-idf vectoriser without its weights")

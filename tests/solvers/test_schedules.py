@@ -71,8 +71,7 @@ def run_schedule(passes, **settings):
     """The kinds and lengths of the first loops, and epsilon after each."""
     problem = make_problem("crammer_singer")
     state = State(problem)
-    chosen = {"shrinking": True, "shuffle": True, "cooling": 10.0, "effort": 5.0, **settings}
-    plan = SequentialSchedule(state, np.random.default_rng(0), **chosen)
+    plan = SequentialSchedule(state, np.random.default_rng(0), DualSolver(**settings))
     loops = []
     for _ in range(passes):
         visits = plan.next_pass()
@@ -110,7 +109,7 @@ def test_an_effort_of_zero_allows_one_shrunk_loop():
 def test_nobody_sleeps_while_all_are_kept_awake():
     problem = make_problem("crammer_singer", n=300)
     state = State(problem)
-    plan = AdaptiveSchedule(state, np.random.default_rng(0), shrinking=True)
+    plan = AdaptiveSchedule(state, np.random.default_rng(0), DualSolver())
 
     def visited():
         visits = plan.next_pass()
@@ -119,11 +118,8 @@ def test_nobody_sleeps_while_all_are_kept_awake():
 
     asleep = [visited() for _ in range(30)]
     assert min(asleep[10:]) < 300
-    plan.keep_awake(True)
-    plan.keep_awake(True)
+    plan.keep_awake()
     assert [visited() for _ in range(10)][-5:] == [300] * 5
-    plan.keep_awake(False)
-    assert min(visited() for _ in range(20)) < 300
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -8,6 +8,7 @@ Here are its settings and its interface; what a pass does is in
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -28,6 +29,7 @@ from polymargin.solvers.stopping import CertifiedGap, MostSeconds, StoppingRule
 FEW_PASSES = 5
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DualSolver(Settings):
     """Expert settings of the dual solver.
 
@@ -80,34 +82,18 @@ class DualSolver(Settings):
         the papers. Whatever stops it, the model is certified at the end.
     """
 
-    def __init__(
-        self,
-        *,
-        restricted: str = "auto",
-        restricted_tol: float | None = None,
-        schedule: Literal["auto", "sdm"] = "auto",
-        shrinking: bool = True,
-        shuffle: bool = True,
-        cooling: float | None = 10.0,
-        effort: float = 5.0,
-        acceleration: Literal["auto"] | bool | float = "auto",
-        blocked: Literal["auto"] | bool = "auto",
-        certify: bool = True,
-        time_limit: float | None = None,
-        stopping: StoppingRule | None = None,
-    ) -> None:
-        self.restricted = restricted
-        self.restricted_tol = restricted_tol
-        self.schedule = schedule
-        self.shrinking = shrinking
-        self.shuffle = shuffle
-        self.cooling = cooling
-        self.effort = effort
-        self.acceleration = acceleration
-        self.blocked = blocked
-        self.certify = certify
-        self.time_limit = time_limit
-        self.stopping = stopping
+    restricted: str = "auto"
+    restricted_tol: float | None = None
+    schedule: Literal["auto", "sdm"] = "auto"
+    shrinking: bool = True
+    shuffle: bool = True
+    cooling: float | None = 10.0
+    effort: float = 5.0
+    acceleration: Literal["auto"] | bool | float = "auto"
+    blocked: Literal["auto"] | bool = "auto"
+    certify: bool = True
+    time_limit: float | None = None
+    stopping: StoppingRule | None = None
 
     def solve(
         self,

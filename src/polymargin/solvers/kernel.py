@@ -35,6 +35,7 @@ class KernelSolution(DualSolution):
     n_kernel_evaluations: int
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class KernelSolver(Settings):
     """Expert settings of the kernel machine's solver.
 
@@ -57,24 +58,13 @@ class KernelSolver(Settings):
         Seconds after which to stop.
     """
 
-    def __init__(
-        self,
-        *,
-        working_set: Literal["auto"] | int = "auto",
-        inner_passes: int = 100,
-        inner_stop: float = 0.05,
-        shrinking: bool = True,
-        restricted: str = "auto",
-        restricted_tol: float | None = None,
-        time_limit: float | None = None,
-    ) -> None:
-        self.working_set = working_set
-        self.inner_passes = inner_passes
-        self.inner_stop = inner_stop
-        self.shrinking = shrinking
-        self.restricted = restricted
-        self.restricted_tol = restricted_tol
-        self.time_limit = time_limit
+    working_set: Literal["auto"] | int = "auto"
+    inner_passes: int = 100
+    inner_stop: float = 0.05
+    shrinking: bool = True
+    restricted: str = "auto"
+    restricted_tol: float | None = None
+    time_limit: float | None = None
 
     def solve(
         self,

@@ -13,51 +13,30 @@ nonzero ones.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.state import Pass, State, SweepTotals
 
+if TYPE_CHECKING:
+    from polymargin.solvers.dual import DualSolver
+
 FIRST_EPSILON = 1.0
 NO_COOLING = 1e-3  # epsilon where it does not cool: the accuracy the paper calls high
 
 
 class SequentialSchedule:
-    """Full and shrunk loops, stopped by violation or effort.
+    """Full and shrunk loops (without shrinking: full ones), stopped by violation or effort."""
 
-    Parameters
-    ----------
-    state : State
-    rng : numpy.random.Generator
-    shrinking : bool
-        False: full loops only.
-    shuffle : bool
-        A fresh random order for each loop.
-    cooling : float or None
-        What epsilon is divided by; None: it is small from the start.
-    effort : float
-        Cap on the effort of the shrunk loops after a full one.
-    """
-
-    def __init__(
-        self,
-        state: State,
-        rng: np.random.Generator,
-        *,
-        shrinking: bool,
-        shuffle: bool,
-        cooling: float | None,
-        effort: float,
-    ) -> None:
+    def __init__(self, state: State, rng: np.random.Generator, settings: DualSolver) -> None:
         self._state = state
         self._rng = rng
-        self._shrinking = shrinking
-        self._shuffle = shuffle
-        self._cooling = cooling
-        self._most_effort = effort
-        self._effort = 0.0
-        self.epsilon = NO_COOLING if cooling is None else FIRST_EPSILON
+        self._settings = settings
+        self._effort = 0.0  # of the shrunk loops since the last full one
+        self.epsilon = NO_COOLING if settings.cooling is None else FIRST_EPSILON
         self._violation = state.track_violation()
         self._shrunk: NDArray[np.int64] | None = None  # the examples of the shrunk loops under way
 
@@ -65,20 +44,21 @@ class SequentialSchedule:
         """A full loop, or the next shrunk one."""
         full = self._shrunk is None
         order = self._state.problem.visited if self._shrunk is None else self._shrunk
-        return Pass(self._rng.permutation(order) if self._shuffle else order, full)
+        return Pass(self._rng.permutation(order) if self._settings.shuffle else order, full)
 
     def after(self, done: Pass, seen: SweepTotals) -> None:
         """Cool, and decide what the next loop is."""
+        settings = self._settings
         worst = float(self._violation[done.order].max(initial=0.0))
         if done.full:
             self._effort = 0.0
-            if worst < self.epsilon and self._cooling is not None:
-                self.epsilon /= self._cooling
-            self._shrunk = self._state.free_examples() if self._shrinking else None
+            if worst < self.epsilon and settings.cooling is not None:
+                self.epsilon /= settings.cooling
+            self._shrunk = self._state.free_examples() if settings.shrinking else None
         else:
             pb = self._state.problem
             self._effort += (seen.entries + len(done.order)) / (pb.n_classes * pb.n_examples)
-            if worst < self.epsilon or self._effort > self._most_effort:
+            if worst < self.epsilon or self._effort > settings.effort:
                 self._shrunk = None
         if self._shrunk is not None and len(self._shrunk) == 0:
             self._shrunk = None
@@ -88,7 +68,7 @@ class SequentialSchedule:
         if everyone:
             self._shrunk = None
 
-    def keep_awake(self, everybody: bool) -> None:
+    def keep_awake(self) -> None:
         """The method decides by itself."""
 
     def state_dict(self) -> Tree:

@@ -18,13 +18,7 @@ class Settings:
         return sorted(name for name in inspect.signature(cls.__init__).parameters if name != "self")
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters by name.
-
-        Parameters
-        ----------
-        deep : bool
-            There is nothing deeper.
-        """
+        """The parameters by name; there is nothing `deep` in them."""
         return {name: getattr(self, name) for name in self._get_param_names()}
 
     def set_params(self, **params: Any) -> Settings:

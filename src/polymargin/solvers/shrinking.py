@@ -18,12 +18,17 @@ of W is much longer than the list of an example's classes.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from polymargin.core import core
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.state import Pass, State, SweepTotals
+
+if TYPE_CHECKING:
+    from polymargin.solvers.dual import DualSolver
 
 TARGET = 0.1  # theta
 LONGEST = 16.0
@@ -35,43 +40,23 @@ WAKE = 0.01  # a certificate wakes examples with more than this times the mean s
 
 
 class AdaptiveSchedule:
-    """Chooses the examples of each pass.
-
-    Parameters
-    ----------
-    state : State
-    rng : numpy.random.Generator
-    shrinking : bool
-        False: every pass visits all examples.
-    shuffle : bool
-        A fresh random order for each pass.
-    short : bool
-        Whether short passes may follow full ones.
-    """
+    """Chooses the examples of each pass."""
 
     _SCALARS = ("awake", "n_short", "pass", "mean")
 
-    def __init__(
-        self,
-        state: State,
-        rng: np.random.Generator,
-        *,
-        shrinking: bool,
-        shuffle: bool = True,
-        short: bool = True,
-    ) -> None:
+    def __init__(self, state: State, rng: np.random.Generator, settings: DualSolver) -> None:
         self._state = state
         self._rng = rng
-        self._shrinking = shrinking
-        self._shuffle = shuffle
-        self._short = short
+        self._shrinking = settings.shrinking
+        self._shuffle = settings.shuffle
+        self._short = settings.certify  # whether short passes may follow full ones
         self._awake = False
         self._n_short = 0  # short passes still to make
         self._visited = state.problem.visited
         self._pass = 0
         self._busy = self._visited[:0]
         self._mean = np.inf  # of the shares, damped: one heavy example must not lull the others
-        if shrinking:
+        if self._shrinking:
             self._interval = np.ones(state.problem.n_examples, np.float32)
             self._next = np.zeros(state.problem.n_examples, np.int32)
 
@@ -131,14 +116,9 @@ class AdaptiveSchedule:
             awake = share > (-1.0 if everyone else WAKE * share.mean())
             self._next[awake] = np.minimum(self._next[awake], self._pass)
 
-    def keep_awake(self, everybody: bool) -> None:
-        """Whether all passes visit all examples, until told otherwise."""
-        if everybody == self._awake:
-            return
-        self._awake = everybody
-        if self._shrinking and not everybody:  # what was known of them is of long ago
-            self._interval[:] = 1.0
-            self._next[:] = self._pass
+    def keep_awake(self) -> None:
+        """Let all passes from now on visit all examples."""
+        self._awake = True
 
     def state_dict(self) -> Tree:
         """What the passes so far have left."""

@@ -10,6 +10,7 @@ Everything is a function of the sequence of examples, not of the batches it come
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ CHUNK = 2e8  # multiplications between looks at Ctrl-C
 ARRAYS = ("born", "lengths", "values", "indices", "y", "c", "threshold", "classes", "p")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class StreamSolver(Settings):
     """Expert settings of ``LinearMulticlassSVC.partial_fit``.
 
@@ -42,10 +44,9 @@ class StreamSolver(Settings):
         How many examples of the reservoir are visited again after every new one.
     """
 
-    def __init__(self, *, average: bool = False, reservoir: int = 0, revisits: int = 1) -> None:
-        self.average = average
-        self.reservoir = reservoir
-        self.revisits = revisits
+    average: bool = False
+    reservoir: int = 0
+    revisits: int = 1
 
     def check(self) -> None:
         """Raise a ValueError for a setting that means nothing."""

@@ -14,7 +14,7 @@ attended to.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,9 @@ from polymargin.solvers.engines.base import Seen
 from polymargin.solvers.engines.row_cache import MemberGram, RowCache
 from polymargin.solvers.solution import DualSolution, check_start, feasible_start, signed_dual
 from polymargin.solvers.state import exported_dual, import_dual
+
+if TYPE_CHECKING:
+    from polymargin.solvers.kernel import KernelSolver
 
 NEW_EXAMPLES = 512  # per round, or half as many as there are support patterns
 GRAM_SHARE = 0.5  # of the cache, for the working set's own Gram matrix
@@ -47,35 +50,15 @@ LONGEST_SHRUNK = 10  # and comes back after so many: to be left out may have bee
 SETS_OF_ALL = 8  # for sets of a given size, so many hold all examples: they count as a round
 
 
-class KernelSettings(Protocol):
-    """What :class:`polymargin.KernelSolver` says about rounds."""
-
-    working_set: Literal["auto"] | int
-    inner_passes: int
-    inner_stop: float
-    shrinking: bool
-    restricted: str
-    restricted_tol: float | None
-
-
 class KernelEngine:
-    """Rounds over working sets of a kernel problem.
-
-    Parameters
-    ----------
-    problem : KernelProblem
-    settings : KernelSettings
-    rng : numpy.random.Generator
-    cache_bytes : int
-        For kernel rows that are kept.
-    """
+    """Rounds over working sets of a kernel problem; `cache_bytes` are for kept kernel rows."""
 
     last_is_best = True
 
     def __init__(
         self,
         problem: KernelProblem,
-        settings: KernelSettings,
+        settings: KernelSolver,
         rng: np.random.Generator,
         cache_bytes: int,
     ) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from scipy import sparse
@@ -26,27 +26,14 @@ from polymargin.solvers.sequential import SequentialSchedule
 from polymargin.solvers.shrinking import AdaptiveSchedule
 from polymargin.solvers.solution import DualSolution, best_factor, check_start, feasible_start
 from polymargin.solvers.state import Pass, State, SweepTotals
-from polymargin.solvers.stopping import StoppingRule
+
+if TYPE_CHECKING:
+    from polymargin.solvers.dual import DualSolver
 
 CHUNK = {"rows": 2e8, "listed": 2e8, "blocked": 4e9}  # multiplications between looks at Ctrl-C
 L2_BYTES = 400_000
 MANY_VECTORS = 16
-
-
-class LinearSettings(Protocol):
-    """What :class:`polymargin.DualSolver` says about passes."""
-
-    restricted: str
-    restricted_tol: float | None
-    schedule: Literal["auto", "sdm"]
-    shrinking: bool
-    shuffle: bool
-    cooling: float | None
-    effort: float
-    acceleration: Literal["auto"] | bool | float
-    blocked: Literal["auto"] | bool
-    certify: bool
-    stopping: StoppingRule | None
+Schedule = AdaptiveSchedule | SequentialSchedule
 
 
 def sweep_mode(state: State, blocked: Literal["auto"] | bool) -> str:
@@ -71,18 +58,7 @@ class LinearModel:
 
 
 class LinearEngine:
-    """Passes over the examples of a linear problem.
-
-    Parameters
-    ----------
-    problem : Problem
-    settings : LinearSettings
-    rng : numpy.random.Generator
-    n_jobs : int
-        Threads.
-    few : bool
-        Whether only a few passes will be made.
-    """
+    """Passes over the examples of a linear problem; `few`: only a few of them will be made."""
 
     last_is_best = False
     known: Certificate | None = None
@@ -90,7 +66,7 @@ class LinearEngine:
     def __init__(
         self,
         problem: Problem,
-        settings: LinearSettings,
+        settings: DualSolver,
         rng: np.random.Generator,
         *,
         n_jobs: int,
@@ -114,28 +90,10 @@ class LinearEngine:
 
     def _begin(self) -> None:
         """Everybody is awake, and nothing is known."""
-        self.plan = self._schedule()
+        kind = SequentialSchedule if self.settings.schedule == "sdm" else AdaptiveSchedule
+        self.plan: Schedule = kind(self.state, self._rng, self.settings)
         self._dual_sum = self.state.dual_sum()
         self._v: float | None = None  # ||V||^2, where the last pass computed it
-
-    def _schedule(self) -> AdaptiveSchedule | SequentialSchedule:
-        chosen = self.settings
-        if chosen.schedule == "sdm":
-            return SequentialSchedule(
-                self.state,
-                self._rng,
-                shrinking=chosen.shrinking,
-                shuffle=chosen.shuffle,
-                cooling=chosen.cooling,
-                effort=chosen.effort,
-            )
-        return AdaptiveSchedule(
-            self.state,
-            self._rng,
-            shrinking=chosen.shrinking,
-            shuffle=chosen.shuffle,
-            short=chosen.certify,
-        )
 
     # --- where it begins -------------------------------------------------------------------------
 
@@ -234,7 +192,8 @@ class LinearEngine:
         dual = self._dual_sum - 0.5 * v + self.problem.constant_loss
         if self.outer is not None and full:
             self.outer.control(dual, gap)
-            self.plan.keep_awake(self.outer.stands_still)
+            if self.outer.stands_still:
+                self.plan.keep_awake()
         return relative_gap(gap, dual + gap) if dual + gap > 0 else math.inf
 
     def see_everyone(self) -> None:

@@ -20,7 +20,7 @@ from polymargin import DualSolver, Problem
 from polymargin.solvers import CertifiedGap
 from polymargin.solvers.dual import FEW_PASSES
 from polymargin.solvers.engines.linear import LinearEngine
-from polymargin.solvers.history import History
+from polymargin.solvers.progress import History
 from polymargin.solvers.run import Clock, Run
 
 

@@ -26,7 +26,7 @@ from polymargin.estimators import LinearMulticlassSVC
 from polymargin.fitted import Linear
 from polymargin.losses import get_loss
 from polymargin.models import ModelFileError
-from polymargin.solvers.history import History
+from polymargin.solvers.progress import History
 from polymargin.storage import replacing
 
 CLASSIFIERS = (

@@ -5,8 +5,7 @@ from polymargin.solvers.dual import DualSolver
 from polymargin.solvers.kernel import KernelSolver
 from polymargin.solvers.progress import watching
 from polymargin.solvers.solution import Solution
-from polymargin.solvers.status import Status
-from polymargin.solvers.stopping import CertifiedGap, LargestViolation, StoppingRule
+from polymargin.solvers.stopping import CertifiedGap, LargestViolation, Status, StoppingRule
 from polymargin.solvers.stream import StreamSolver
 
 __all__ = [

@@ -13,6 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from polymargin.core import instruction_set
+from polymargin.problem import Problem
+from polymargin.solvers.certificate import Certificate
+from polymargin.solvers.settings import Settings
+from polymargin.solvers.solution import DualSolution, Solution
+from polymargin.solvers.stopping import Status
 from polymargin.storage import (
     Archive,
     Decoder,
@@ -21,10 +27,10 @@ from polymargin.storage import (
     Format,
     NewerFileError,
     StorageError,
+    digest_of,
     write_archive,
 )
-
-__all__ = ["FORMAT", "Checkpoint", "CheckpointError", "CheckpointFile", "Tree"]
+from polymargin.version import __version__
 
 FORMAT = Format("polymargin-checkpoint", 2)
 _FORMAT_1 = b"polymargin checkpoint 0001 "  # how its files began, which were no such archives
@@ -70,32 +76,19 @@ class Checkpoint:
     def open(self, made_for: Mapping[str, str]) -> CheckpointFile:
         """Read what is there, and be ready to save.
 
-        Parameters
-        ----------
-        made_for : mapping of str to str
-            What the state depends on, by name: each value must be the same when it is read again.
-
-        Raises
-        ------
-        CheckpointError
-            When the file is no checkpoint, damaged, of a later version, or made for anything else.
+        What the state depends on, by name, must be the same when it is read again: else, and for a
+        file that is no checkpoint, damaged or of a later version, a `CheckpointError` is raised.
         """
-        return CheckpointFile(self, dict(made_for))
+        return CheckpointFile(self, made_for)
 
 
 class CheckpointFile:
-    """One computation's checkpoint.
+    """One computation's checkpoint; `saved` is what was found, None where it starts afresh."""
 
-    Attributes
-    ----------
-    saved : dict or None
-        What was found, None for a computation that starts afresh. Free it when it is taken over.
-    """
-
-    def __init__(self, settings: Checkpoint, made_for: dict[str, str]) -> None:
+    def __init__(self, settings: Checkpoint, made_for: Mapping[str, str]) -> None:
         self.path = Path(settings.path)
         self._settings = settings
-        self._made_for = made_for
+        self._made_for = dict(made_for)
         self._temporary = self.path.with_name(self.path.name + ".tmp")
         self._last_time = time.monotonic()
         self.saved = self._read() if self.path.exists() else None
@@ -162,3 +155,77 @@ class CheckpointFile:
                 f"{', '.join(other)}. Use the data and the parameters it was made for, or remove "
                 "it (or give another path) to start afresh."
             )
+
+
+KEPT = ("coef", "intercept", "primal", "dual", "n_iter", "history", "block")  # of a solution
+
+
+class PathFile(CheckpointFile):
+    """The checkpoint of a path over C: the solutions found, and `saved`, the run at the next C."""
+
+    def __init__(self, settings: Checkpoint, made_for: Mapping[str, str]) -> None:
+        super().__init__(settings, made_for)
+        whole: Tree = self.saved or {"found": [], "run": None}
+        self._found: list[Tree] = whole["found"]
+        self.saved = whole["run"]
+
+    def save(self, state: Tree) -> None:
+        """Save the solutions and the state of a run."""
+        super().save({"found": self._found, "run": state})
+
+    def found(self, i: int, problem: Problem) -> Solution | None:
+        """The solution of the ``i``-th C, if it was found before."""
+        if i >= len(self._found):
+            return None
+        kept = dict(self._found[i])
+        return Solution(
+            certificate=Certificate(kept.pop("primal"), kept.pop("dual")),
+            status=Status(kept.pop("status")),
+            **kept,
+            c=problem.c,
+            y=problem.y,
+            loss=problem.loss,
+        )
+
+    def add(self, solution: Solution) -> None:
+        """Keep a solution; it is on disk with the next state that is saved."""
+        kept = {name: getattr(solution, name) for name in KEPT}
+        self._found.append(kept | {"status": str(solution.status)})
+
+
+def dependencies(
+    problem: Problem,
+    settings: Settings,
+    tol: float,
+    random_state: int | None,
+    n_jobs: int,
+    *,
+    start: DualSolution | None = None,
+    length: int | None = None,
+) -> dict[str, str]:
+    """Everything a run of a linear solver depends on, hashed: a checkpoint is for the same only.
+
+    Left out are the limits of passes and time: a longer run goes through the same states. (Not so
+    without certificates, where the number of passes, ``length``, decides how they are made.)
+    """
+    pb = problem
+    warm = "none"
+    if start is not None:
+        block = start.block
+        warm = digest_of(block.data, block.indices, block.indptr, start.c)
+    parameters = {k: v for k, v in settings.get_params().items() if k != "time_limit"}
+    return {
+        "X": pb.rows.digest(),
+        "y": digest_of(pb.y, pb.n_classes),
+        "C, sample_weight or class_weight": digest_of(pb.c),
+        "loss": repr(pb.loss),
+        "intercept": repr(pb.intercept_scaling),
+        "tol": repr(tol),
+        "solver": repr(sorted(parameters.items())),
+        "random_state": repr(random_state),
+        "n_jobs": repr(n_jobs),
+        "max_iter": repr(length),
+        "warm start": warm,
+        "version of polymargin": __version__,
+        "instruction set": instruction_set,
+    }

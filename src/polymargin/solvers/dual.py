@@ -14,17 +14,13 @@ from typing import Literal
 import numpy as np
 
 from polymargin.problem import Problem
-from polymargin.solvers.checkpoint import Checkpoint
+from polymargin.solvers.checkpoint import Checkpoint, PathFile, dependencies
 from polymargin.solvers.engines.linear import LinearEngine, LinearModel
-from polymargin.solvers.history import History
-from polymargin.solvers.made_for import made_for
-from polymargin.solvers.path_checkpoint import PathFile
-from polymargin.solvers.progress import Progress
+from polymargin.solvers.progress import History, Progress
 from polymargin.solvers.run import Clock, Run
 from polymargin.solvers.settings import RandomState, Settings, draw_seed
 from polymargin.solvers.solution import Solution
-from polymargin.solvers.status import Status
-from polymargin.solvers.stopping import CertifiedGap, MostSeconds, StoppingRule
+from polymargin.solvers.stopping import CertifiedGap, MostSeconds, Status, StoppingRule
 
 FEW_PASSES = 5
 
@@ -138,23 +134,17 @@ class DualSolver(Settings):
         clock = Clock()
         self._check(problem)
         seed = draw_seed(random_state)
-        given = None if random_state is None else seed
-        length = None if self.certify else max_iter
         file = None
         if checkpoint is not None:
+            given = None if random_state is None else seed
+            length = None if self.certify else max_iter
             file = checkpoint.open(
-                made_for(problem, self, tol, given, n_jobs, start=start, length=length)
+                dependencies(problem, self, tol, given, n_jobs, start=start, length=length)
             )
         engine = self._engine(problem, np.random.default_rng(seed), max_iter, n_jobs)
+        engine.start(start)
         run = self._run(engine, tol, max_iter, verbose, clock)
-        try:
-            engine.start(start)
-            if file is not None and file.saved is not None:
-                run.load_state_dict(file.saved)
-                file.saved = None
-            run.loop(progress, file)
-        except KeyboardInterrupt:
-            run.status = Status.INTERRUPTED
+        run.loop(progress, file)
         solution = solution_of(run, engine)
         done = run.status is Status.UNCERTIFIED and run.n_iter >= max_iter
         if file is not None and (done or run.has_converged):
@@ -191,8 +181,9 @@ class DualSolver(Settings):
         file = None
         if checkpoint is not None:
             given = None if random_state is None else seed
-            depends = made_for(problem, self, tol, given, n_jobs)
-            file = PathFile(checkpoint.open(depends | {"Cs": repr(Cs), "max_iter": repr(max_iter)}))
+            depends = dependencies(problem, self, tol, given, n_jobs)
+            depends |= {"Cs": repr(Cs), "max_iter": repr(max_iter)}
+            file = PathFile(checkpoint, depends)
         engine: LinearEngine | None = None
         for i, C in enumerate(Cs):
             scaled = problem.with_cost(C * problem.c)
@@ -207,13 +198,7 @@ class DualSolver(Settings):
             else:
                 engine.move_to(scaled)
             run = self._run(engine, tol, max_iter, verbose, clock)
-            if file is not None and file.state is not None:
-                run.load_state_dict(file.state)
-                file.state = None
-            try:
-                run.loop(progress, file)
-            except KeyboardInterrupt:
-                run.status = Status.INTERRUPTED
+            run.loop(progress, file)
             solution = solution_of(run, engine)
             if file is not None:
                 file.add(solution)

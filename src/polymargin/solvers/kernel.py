@@ -14,23 +14,16 @@ from scipy import sparse
 
 from polymargin.problem import KernelProblem
 from polymargin.solvers.engines.kernel import KernelEngine
-from polymargin.solvers.history import History
-from polymargin.solvers.progress import Progress
+from polymargin.solvers.progress import History, Progress
 from polymargin.solvers.run import Clock, Run
 from polymargin.solvers.settings import RandomState, Settings, draw_seed
 from polymargin.solvers.solution import DualSolution
-from polymargin.solvers.status import Status
 from polymargin.solvers.stopping import CertifiedGap, MostSeconds
 
 
 @dataclass(kw_only=True)
 class KernelSolution(DualSolution):
-    """A kernel machine's dual and its certificate.
-
-    Attributes
-    ----------
-    n_kernel_evaluations : int
-    """
+    """A kernel machine's dual and its certificate."""
 
     n_kernel_evaluations: int
 
@@ -117,10 +110,7 @@ class KernelSolver(Settings):
             history=History("set", verbose),
             clock=clock,
         )
-        try:
-            run.loop(progress)
-        except KeyboardInterrupt:
-            run.status = Status.INTERRUPTED
+        run.loop(progress)
         best = run.result()
         assert best.model is not None
         return KernelSolution(

@@ -17,11 +17,9 @@ from polymargin.problem import KernelProblem
 from polymargin.solvers.certificate import Certificate
 from polymargin.solvers.engines.larank import LaRankEngine
 from polymargin.solvers.engines.machine import LaRank
-from polymargin.solvers.history import History
-from polymargin.solvers.progress import Progress
+from polymargin.solvers.progress import History, Progress
 from polymargin.solvers.run import Clock, Run
 from polymargin.solvers.solution import Outcome
-from polymargin.solvers.status import Status
 from polymargin.solvers.stopping import CertifiedGap, StoppingRule
 
 
@@ -94,8 +92,6 @@ def solve_larank(
     try:
         with machine.lent(problem.kernel.X, problem.n_classes):
             run.loop(progress)
-    except KeyboardInterrupt:
-        run.status = Status.INTERRUPTED
     finally:
         machine.clear_cache()  # a fitted model is not to hold cache_size megabytes
     return LaRankSolution(

@@ -1,11 +1,16 @@
-"""Reports of a solver's progress, and who listens to them."""
+"""What is told of a run: records for those who listen, and the rows of its history."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypedDict
+
+import numpy as np
+
+from polymargin.arrays import Floats
+from polymargin.solvers.certificate import Certificate
 
 Record = TypedDict(
     "Record",
@@ -39,14 +44,43 @@ def watching(listener: Progress) -> Iterator[None]:
         _listeners.reset(token)
 
 
-def to_all_listeners(progress: Progress | None) -> Progress | None:
-    """A function that reports to `progress` and to all who watch; None where nobody does."""
-    listeners = _listeners.get() if progress is None else (*_listeners.get(), progress)
-    if len(listeners) <= 1:
-        return listeners[0] if listeners else None
+def listeners(progress: Progress | None) -> tuple[Progress, ...]:
+    """All who watch, and `progress`."""
+    return _listeners.get() if progress is None else (*_listeners.get(), progress)
 
-    def report(record: Record) -> None:
-        for listener in listeners:
-            listener(record)
 
-    return report
+class History:
+    """Columns of figures by name, a row per certificate; `step` is what is counted, as "pass"."""
+
+    NAMES = ("pass", "time", "primal", "dual", "gap", "n_awake")
+
+    def __init__(self, step: str, verbose: int) -> None:
+        self._step = step
+        self._verbose = verbose
+        self._columns: dict[str, list[float]] = {name: [] for name in self.NAMES}
+
+    def add(self, n_iter: int, elapsed: float, found: Certificate, n_awake: int) -> None:
+        """Note a row."""
+        primal, dual, gap = found.primal, found.dual, found.gap
+        row = (n_iter, elapsed, primal, dual, gap, n_awake)
+        for name, value in zip(self.NAMES, row, strict=True):
+            self._columns[name].append(value)
+        if self._verbose:
+            print(
+                f"{self._step} {n_iter:5d}  primal {primal:.8g}  dual {dual:.8g}  "
+                f"gap {gap:.2e}  awake {n_awake}  time {elapsed:.2f} s",
+                flush=True,
+            )
+
+    def say(self, n_iter: int, note: str) -> None:
+        """Print a note, if there is one and lines are wanted."""
+        if self._verbose and note:
+            print(f"{self._step} {n_iter:5d}  {note}", flush=True)
+
+    def arrays(self) -> dict[str, Floats]:
+        """The columns as arrays."""
+        return {name: np.asarray(values) for name, values in self._columns.items()}
+
+    def restore(self, arrays: Mapping[str, Floats]) -> None:
+        """Go on after what `arrays` gave."""
+        self._columns = {name: arrays[name].tolist() for name in self.NAMES}

@@ -10,29 +10,17 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import Generic, Protocol
+from typing import Generic
 
 from polymargin.solvers.certificate import Certificate
-from polymargin.solvers.checkpoint import CheckpointError, Tree
+from polymargin.solvers.checkpoint import CheckpointError, CheckpointFile, Tree
 from polymargin.solvers.engines.base import Engine, Model, Seen
-from polymargin.solvers.history import History
-from polymargin.solvers.progress import Progress, Record, to_all_listeners
-from polymargin.solvers.status import Status
-from polymargin.solvers.stopping import Look, MostPasses, MostSeconds, StoppingRule
+from polymargin.solvers.progress import History, Progress, Record, listeners
+from polymargin.solvers.stopping import Look, MostPasses, MostSeconds, Status, StoppingRule
 
 LONGEST_WAIT = 50  # passes between two certificates at most
 FIRST_GUESS = {"full": 0.66, "short": 0.7}  # of the gap to what a pass of a kind sees of it
 MOST_GUESS = {"full": 1.0, "short": 2.0}  # a short pass does not see all of the gap
-
-
-class Saver(Protocol):
-    """Where a run is saved."""
-
-    def due(self, n_passes: int) -> bool:
-        """Whether it is time to."""
-
-    def save(self, state: Tree) -> None:
-        """Replace what was saved."""
 
 
 class Clock:
@@ -62,24 +50,9 @@ class Best(Generic[Model]):
 
 
 class Run(Generic[Model]):
-    """Passes of an engine under a set of rules.
+    """Passes of an engine until `rule` is met, or `max_iter` passes or the seconds are over.
 
-    Parameters
-    ----------
-    engine : Engine
-    rule : StoppingRule
-        What to reach.
-    max_iter : int
-        Passes at most.
-    time_limit : float or None
-        Seconds at most.
-    certify : bool
-        False: make all passes, and look at nothing.
-    tol : float
-        For the reports.
-    history : History
-    clock : Clock
-        Running since the solver was called.
+    Without `certify`, all passes are made and nothing is looked at; `tol` is for the reports.
     """
 
     def __init__(
@@ -112,9 +85,18 @@ class Run(Generic[Model]):
 
     # --- passes ----------------------------------------------------------------------------------
 
-    def loop(self, progress: Progress | None = None, saver: Saver | None = None) -> None:
-        """Passes until a rule is met."""
-        report = to_all_listeners(progress)
+    def loop(self, progress: Progress | None = None, file: CheckpointFile | None = None) -> None:
+        """Passes until a rule is met or Ctrl-C; goes on from what was saved."""
+        if file is not None and file.saved is not None:
+            self.load_state_dict(file.saved)
+            file.saved = None  # to free it
+        try:
+            self._make_passes(progress, file)
+        except KeyboardInterrupt:
+            self.status = Status.INTERRUPTED
+
+    def _make_passes(self, progress: Progress | None, file: CheckpointFile | None) -> None:
+        reports = listeners(progress)
         over = self._is_over(None)  # a start may be good enough
         while not over:
             goal = math.inf if self.certificate is None else self.rule.goal(self.certificate)
@@ -122,13 +104,13 @@ class Run(Generic[Model]):
             self.n_iter += 1
             self._look_at(seen)
             self.history.say(self.n_iter, seen.note)
-            if report is not None:
+            for report in reports:
                 report(self._record(seen))
             over = self._is_over(seen)
-            if not over and saver is not None and saver.due(self.n_iter):
-                saver.save(self.state_dict())
-        if saver is not None and self.n_iter >= self.max_iter and not self.has_converged:
-            saver.save(self.state_dict())  # to go on from with a larger max_iter
+            if not over and file is not None and file.due(self.n_iter):
+                file.save(self.state_dict())
+        if file is not None and self.n_iter >= self.max_iter and not self.has_converged:
+            file.save(self.state_dict())  # to go on from with a larger max_iter
         if self.certify and self._certified < self.n_iter:
             self._certify(None)
 

@@ -12,7 +12,7 @@ from polymargin.arrays import Floats
 from polymargin.losses import Loss
 from polymargin.problem import Examples
 from polymargin.solvers.certificate import Certificate
-from polymargin.solvers.status import Status
+from polymargin.solvers.stopping import Status
 
 
 @dataclass(kw_only=True)

@@ -1,4 +1,4 @@
-"""When a solver stops: rules that look at a run after every pass.
+"""When a solver stops, and how it ended: rules that look at a run after every pass.
 
 The certified gap is the default. Keerthi et al. (2008) and Blondel et al. (2014) stop when no block
 violates its optimality conditions by more than ``eps`` (their equations 9 and 20; algorithm 1):
@@ -10,34 +10,36 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from enum import StrEnum
 
 from polymargin.solvers.certificate import Certificate
-from polymargin.solvers.status import Status
+
+
+class Status(StrEnum):
+    """How a solver ended; the members are strings."""
+
+    CONVERGED = "converged"
+    MAX_ITER = "max_iter"
+    TIME_LIMIT = "time_limit"
+    STALLED = "stalled"  # rounding allows no smaller gap
+    INTERRUPTED = "interrupted"
+    UNCERTIFIED = "uncertified"  # all passes were made, and nothing is proved
+
+    @property
+    def is_early(self) -> bool:
+        """Whether the solver gave up before its tolerance."""
+        return self in (Status.MAX_ITER, Status.TIME_LIMIT, Status.STALLED)
 
 
 @dataclass(frozen=True)
 class Look:
-    """What a rule sees.
-
-    Attributes
-    ----------
-    n_iter : int
-        Passes so far.
-    seconds : float
-        Since the solver was called.
-    certificate : Certificate or None
-        That of the model as it is; None where there is none.
-    violation : float
-        The largest one that the last pass saw; NaN where nobody looked.
-    everyone : bool
-        Whether that pass visited all examples with all classes.
-    """
+    """What a rule sees."""
 
     n_iter: int = 0
-    seconds: float = 0.0
-    certificate: Certificate | None = None
-    violation: float = math.nan
-    everyone: bool = False
+    seconds: float = 0.0  # since the solver was called
+    certificate: Certificate | None = None  # of the model as it is
+    violation: float = math.nan  # the largest one that the last pass saw; NaN where nobody looked
+    everyone: bool = False  # whether that pass visited all examples with all classes
 
 
 class StoppingRule(ABC):

@@ -3,7 +3,3 @@
 An engine makes one pass at a time and can say what its model is worth; when to stop, what to keep,
 to note and to save is the loop's.
 """
-
-from polymargin.solvers.engines.base import Engine, Seen
-
-__all__ = ["Engine", "Seen"]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from polymargin.solvers.certificate import Certificate
 from polymargin.solvers.checkpoint import Tree
@@ -15,79 +16,59 @@ Model = TypeVar("Model")
 
 @dataclass(frozen=True)
 class Seen:
-    """What a pass did.
-
-    Attributes
-    ----------
-    n_visited : int
-        Examples.
-    gap : float
-        The relative duality gap as far as the pass could tell; NaN where it could not.
-    kind : str
-        Passes of one kind see the same part of the gap.
-    may_wait : bool
-        Whether a certificate after this pass would be no better than a later one.
-    violation : float
-        The largest one seen; NaN where nobody looked.
-    everyone : bool
-        Whether all examples were visited, with all classes.
-    certificate : Certificate or None
-        That of the model after the pass, where the engine knows it without a further look,
-    provisional : bool
-        but for the examples that were left out.
-    stalled : bool
-        Whether rounding allows nothing better.
-    note : str
-        What to print besides, where lines are printed.
-    """
+    """What a pass did."""
 
     n_visited: int
-    gap: float = math.nan
-    kind: str = "full"
-    may_wait: bool = False
-    violation: float = math.nan
-    everyone: bool = False
-    certificate: Certificate | None = None
-    provisional: bool = False
-    stalled: bool = False
-    note: str = ""
+    gap: float = math.nan  # relative, as far as the pass could tell
+    kind: str = "full"  # passes of one kind see the same part of the gap
+    may_wait: bool = False  # whether a certificate now would be no better than a later one
+    violation: float = math.nan  # the largest one seen; NaN where nobody looked
+    everyone: bool = False  # whether all examples were visited, with all classes
+    certificate: Certificate | None = None  # after the pass, where the engine knows it anyway,
+    provisional: bool = False  # but for the examples that were left out
+    stalled: bool = False  # whether rounding allows nothing better
+    note: str = ""  # what to print besides, where lines are printed
 
 
-class Engine(Protocol[Model]):
-    """Passes over the examples of one problem.
+class Engine(ABC, Generic[Model]):
+    """Passes over the examples of one problem."""
 
-    Attributes
-    ----------
-    last_is_best : bool
-        Whether no earlier model is worth keeping.
-    """
-
-    last_is_best: bool
+    last_is_best: bool  # whether no earlier model is worth keeping
 
     @property
     def known(self) -> Certificate | None:
         """The certificate of the model as it is, where it costs nothing."""
+        return None
 
+    @abstractmethod
     def advance(self, goal: float, out_of_time: Callable[[], bool]) -> Seen:
         """Make a pass; `goal` is the difference ``P - D`` to reach, infinity while unknown."""
 
+    @abstractmethod
     def certify(self) -> Certificate:
         """Exact objectives of the model as it is, all examples looked at."""
+
+    @abstractmethod
+    def model(self, *, copy: bool) -> Model:
+        """The model as it is; without `copy` it may share memory with the engine."""
 
     def see_everyone(self) -> None:
         """Visit all examples in the next pass."""
 
-    def model(self, *, copy: bool) -> Model:
-        """The model as it is; without `copy` it may share memory with the engine."""
+    # --- checkpoints: of linear engines so far ----------------------------------------------------
 
     def state_dict(self) -> Tree:
         """What the passes so far have left, as arrays and what JSON has."""
+        raise NotImplementedError
 
     def load_state_dict(self, state: Tree) -> None:
-        """Go on as the engine that gave this state (linear ones: to the last bit)."""
+        """Go on as the engine that gave this state would have, to the last bit."""
+        raise NotImplementedError
 
     def model_state(self, model: Model) -> Tree:
         """A model as arrays."""
+        raise NotImplementedError
 
     def load_model(self, state: Tree) -> Model:
         """The inverse of `model_state`."""
+        raise NotImplementedError

@@ -25,8 +25,7 @@ from polymargin.core import core
 from polymargin.kernel_functions import add_product
 from polymargin.problem import KernelProblem
 from polymargin.solvers.certificate import Certificate
-from polymargin.solvers.checkpoint import Tree
-from polymargin.solvers.engines.base import Seen
+from polymargin.solvers.engines.base import Engine, Seen
 from polymargin.solvers.engines.row_cache import MemberGram, RowCache
 from polymargin.solvers.solution import DualSolution, check_start, feasible_start, signed_dual
 from polymargin.solvers.state import exported_dual, import_dual
@@ -50,7 +49,7 @@ LONGEST_SHRUNK = 10  # and comes back after so many: to be left out may have bee
 SETS_OF_ALL = 8  # for sets of a given size, so many hold all examples: they count as a round
 
 
-class KernelEngine:
+class KernelEngine(Engine[sparse.csr_array]):
     """Rounds over working sets of a kernel problem; `cache_bytes` are for kept kernel rows."""
 
     last_is_best = True
@@ -99,17 +98,13 @@ class KernelEngine:
         if start is None:
             return
         check_start(self.problem, start)
-        factor = feasible_start(self.problem.c, start, self._take_over(start.block))
+        import_dual(self.blocks, start.block, np.dtype(np.float64))
+        self._rebuild(self.all)
+        self._attend(self.all)
+        factor = feasible_start(self.problem.c, start, self._measure())
         import_dual(self.blocks, (start.block * factor).tocsr(), np.dtype(np.float64))
         self.scores *= factor
         self._measure()
-
-    def _take_over(self, block: sparse.csr_array) -> float:
-        """Make this the dual, with scores computed anew; returns ``||W||^2``."""
-        import_dual(self.blocks, block, np.dtype(np.float64))
-        self._rebuild(self.all)
-        self._attend(self.all)
-        return self._measure()
 
     # --- the examples attended to -----------------------------------------------------------------
 
@@ -289,28 +284,6 @@ class KernelEngine:
         """The dual."""
         pb = self.problem
         return exported_dual(self.blocks, pb.kernel.n, pb.n_classes, np.dtype(np.float64))
-
-    # --- checkpoints: scores and kernel values are computed again --------------------------------
-
-    def state_dict(self) -> Tree:
-        """The dual, the random numbers and the count of rounds."""
-        state = self.model_state(self.model(copy=False))
-        return state | {"random": self.rng.bit_generator.state, "n_rounds": self.n_rounds}
-
-    def load_state_dict(self, state: Tree) -> None:
-        """Go on from a dual."""
-        self._take_over(self.load_model(state))
-        self.rng.bit_generator.state = state["random"]
-        self.n_rounds = self.attended = state["n_rounds"]
-        self.mark = (self.n_rounds, np.inf, -np.inf)
-
-    def model_state(self, model: sparse.csr_array) -> Tree:
-        """A dual as arrays."""
-        return {"block": model}
-
-    def load_model(self, state: Tree) -> sparse.csr_array:
-        """The inverse of `model_state`."""
-        return state["block"]
 
 
 def _largest(key: Floats, among: NDArray[np.int64], size: int) -> NDArray[np.int64]:

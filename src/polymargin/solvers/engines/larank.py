@@ -17,34 +17,19 @@ from numpy.typing import NDArray
 
 from polymargin.problem import KernelProblem
 from polymargin.solvers.certificate import Certificate
-from polymargin.solvers.checkpoint import Tree
-from polymargin.solvers.engines.base import Seen
+from polymargin.solvers.engines.base import Engine, Seen
 from polymargin.solvers.engines.machine import LaRank
 from polymargin.solvers.kernel_scores import kernel_scores
 
 CERTIFY_ROWS = 4096
 
 
-class LaRankEngine:
+class LaRankEngine(Engine[LaRank]):
     """Epochs over the examples of a kernel problem, which the machine has been lent.
 
-    Parameters
-    ----------
-    machine : LaRank
-    problem : KernelProblem
-        Crammer-Singer, with the same cost for all examples.
-    orders : iterator of int64 arrays
-        The order of the examples in every epoch.
-    keep_rows : bool
-        Whether kernel values of examples that are no support patterns may be kept: of use when
-        there is a next epoch.
-    threads : int
-        Of the scores for certificates.
-
-    Attributes
-    ----------
-    n_gap_evaluations : int
-        Kernel values computed for certificates.
+    The problem is Crammer-Singer's, with the same cost for all examples. `orders` gives the order
+    of every epoch; `keep_rows`: kernel values of examples that are no support patterns may be kept,
+    of use when there is a next epoch; `threads` are those of the scores for certificates.
     """
 
     last_is_best = True
@@ -61,7 +46,7 @@ class LaRankEngine:
     ) -> None:
         self.machine = machine
         self.problem = problem
-        self.n_gap_evaluations = 0
+        self.n_gap_evaluations = 0  # kernel values computed for certificates
         self._orders = orders
         self._keep_rows = keep_rows
         self._threads = threads
@@ -98,26 +83,6 @@ class LaRankEngine:
         self.known = Certificate(0.5 * squared_norm + self.machine.settings.C * loss, dual)
         return self.known
 
-    def see_everyone(self) -> None:
-        """Every epoch visits all examples."""
-
     def model(self, *, copy: bool) -> LaRank:
         """The machine itself: it goes on learning."""
-        return self.machine
-
-    def state_dict(self) -> Tree:
-        """The machine's state."""
-        return self.machine.state_dict()
-
-    def load_state_dict(self, state: Tree) -> None:
-        """Go on from a state."""
-        self.machine.load_state_dict(state)
-
-    def model_state(self, model: LaRank) -> Tree:
-        """The machine's state."""
-        return model.state_dict()
-
-    def load_model(self, state: Tree) -> LaRank:
-        """The inverse of `model_state`."""
-        self.machine.load_state_dict(state)
         return self.machine

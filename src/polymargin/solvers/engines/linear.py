@@ -21,7 +21,7 @@ from polymargin.problem import Problem
 from polymargin.solvers.acceleration import OuterLoop, initial_kappa
 from polymargin.solvers.certificate import Certificate, relative_gap, squared_norm
 from polymargin.solvers.checkpoint import Tree
-from polymargin.solvers.engines.base import Seen
+from polymargin.solvers.engines.base import Engine, Seen
 from polymargin.solvers.sequential import SequentialSchedule
 from polymargin.solvers.shrinking import AdaptiveSchedule
 from polymargin.solvers.solution import DualSolution, best_factor, check_start, feasible_start
@@ -57,11 +57,10 @@ class LinearModel:
     block: sparse.csr_array
 
 
-class LinearEngine:
+class LinearEngine(Engine[LinearModel]):
     """Passes over the examples of a linear problem; `few`: only a few of them will be made."""
 
     last_is_best = False
-    known: Certificate | None = None
 
     def __init__(
         self,

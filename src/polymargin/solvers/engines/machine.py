@@ -25,31 +25,15 @@ OPERATIONS = ("process_new", "process_old", "optimize")
 
 @dataclass(frozen=True)
 class MachineSettings:
-    """What a machine is made with; the names are those of the paper.
-
-    Attributes
-    ----------
-    C : float
-        Weight of the loss.
-    tau, kappa : float
-        Tolerances of a step and of its bounds (section 3.4), kappa as a fraction of C.
-    eta : float
-        Smallest probability of an operation.
-    operations : tuple of str
-        Those of "process_old" and "optimize" that the schedule may pick.
-    measure_time : bool
-        Whether the cost of an operation is its duration; otherwise it is counted.
-    cache_size : float
-        Megabytes for kernel values.
-    """
+    """What a machine is made with; the names are those of the paper."""
 
     C: float
-    tau: float = 1e-4
-    kappa: float = 1e-4
-    eta: float = 0.05
-    operations: tuple[str, ...] = OPERATIONS[1:]
-    measure_time: bool = False
-    cache_size: float = 200.0
+    tau: float = 1e-4  # tolerance of a step (section 3.4)
+    kappa: float = 1e-4  # and of its bounds, as a fraction of C
+    eta: float = 0.05  # smallest probability of an operation
+    operations: tuple[str, ...] = OPERATIONS[1:]  # those that the schedule may pick
+    measure_time: bool = False  # whether an operation costs its duration; otherwise it is counted
+    cache_size: float = 200.0  # megabytes for kernel values
 
 
 class Model(NamedTuple):
@@ -68,18 +52,9 @@ class LaRank:
     """A machine that learns from batches of examples.
 
     It runs without the GIL. While one thread makes it learn, all others get a
-    :class:`MachineInUseError`, or the ``RuntimeError`` of its compiled part.
-
-    Parameters
-    ----------
-    settings : MachineSettings
-    patterns : PatternStore
-        Where the support patterns are kept.
-    dtype : dtype
-        float32 or float64: the type of the kernel values that are kept.
-    evaluation_cost : float
-        The cost of a kernel evaluation where cost is counted, in gradient entries.
-    seed : int
+    :class:`MachineInUseError`, or the ``RuntimeError`` of its compiled part. `dtype` is that of the
+    kernel values that are kept; `evaluation_cost` is the cost of a kernel evaluation where cost is
+    counted, in gradient entries.
     """
 
     def __init__(
@@ -114,14 +89,7 @@ class LaRank:
 
     @contextmanager
     def lent(self, X: Matrix, n_classes: int) -> Iterator[None]:
-        """A batch to learn from while the block runs; other threads are kept out.
-
-        Parameters
-        ----------
-        X : array or CSR
-        n_classes : int
-            All class codes of the batch are below it.
-        """
+        """A batch to learn from while the block runs; other threads are kept out."""
         with self._alone():
             self.n_classes = max(self.n_classes, n_classes)
             self._first = self.n_seen
@@ -139,19 +107,10 @@ class LaRank:
         bound: float = np.inf,
         keep_rows: bool = False,
     ) -> None:
-        """Process examples of the batch at hand once.
+        """Process examples of the batch at hand, in this order, once.
 
-        Parameters
-        ----------
-        order : int64 array
-            Their numbers within the batch.
-        codes : int32 array
-            Their class codes, in this order.
-        bound : float
-            Upper bound of tau and kappa.
-        keep_rows : bool
-            Whether kernel values of examples that are no support patterns may be kept: of use
-            when there is a next epoch.
+        `bound` is an upper bound of tau and kappa; `keep_rows`: kernel values of examples that are
+        no support patterns may be kept, of use when there is a next epoch.
         """
         self._machine.run(
             self.patterns.source,

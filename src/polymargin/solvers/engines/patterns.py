@@ -9,7 +9,8 @@ that is a Python function has its patterns here.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, Self
+from abc import ABC, abstractmethod
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -25,35 +26,8 @@ Slots = NDArray[np.int32]
 MOST = 0.75
 
 
-class PatternStore(Protocol):
-    """What a machine and a fitted model need of the patterns."""
-
-    n_evaluations: int
-
-    @property
-    def source(self) -> object:
-        """What the compiled machine asks for kernel values."""
-
-    def lend(self, X: Matrix, first: int) -> None:
-        """Make the rows of X the examples ``first``, ``first + 1``, ..."""
-
-    def give_back(self) -> None:
-        """Forget the batch."""
-
-    def vectors(self, slots: Slots) -> Matrix:
-        """A copy of the rows of patterns."""
-
-
-def patterns_for(function: KernelFunction | None, X: Matrix) -> PatternStore:
-    """A store for patterns like the rows of X; without a function, X is a Gram matrix."""
-    if function is None:
-        return PrecomputedPatterns(X.dtype)
-    store = CalledPatterns if callable(function.kernel) else VectorPatterns
-    return store(function, X.shape[1], X.dtype, sparse.issparse(X))
-
-
-class CompiledPatterns:
-    """Patterns that compiled code keeps, `_store`."""
+class PatternStore(ABC):
+    """What a machine and a fitted model need of the patterns, which compiled code keeps."""
 
     _store: Any
 
@@ -75,21 +49,21 @@ class CompiledPatterns:
         """The number of slots, those without a pattern included."""
         return len(self._store)
 
+    @abstractmethod
+    def lend(self, X: Matrix, first: int) -> None:
+        """Make the rows of X the examples ``first``, ``first + 1``, ..."""
+
     def give_back(self) -> None:
         """Forget the batch."""
         self._store.give_back()
 
+    @abstractmethod
+    def vectors(self, slots: Slots) -> Matrix:
+        """A copy of the rows of patterns."""
 
-class VectorPatterns(CompiledPatterns):
-    """Patterns with features, dense or CSR, for a built-in kernel.
 
-    Parameters
-    ----------
-    function : KernelFunction
-    n_features : int
-    dtype : dtype
-    is_sparse : bool
-    """
+class VectorPatterns(PatternStore):
+    """Patterns with features, dense or CSR, for a built-in kernel."""
 
     def __init__(
         self, function: KernelFunction, n_features: int, dtype: DTypeLike, is_sparse: bool
@@ -137,11 +111,7 @@ class VectorPatterns(CompiledPatterns):
 
 
 class CalledPatterns(VectorPatterns):
-    """Patterns for a kernel that is a Python function.
-
-    Compiled code keeps their rows; the machine's questions come here. The parameters are those of
-    :class:`VectorPatterns`.
-    """
+    """Patterns for a kernel that is a Python function: the machine's questions come here."""
 
     _batch: Matrix
     _first: int
@@ -196,16 +166,8 @@ class CalledPatterns(VectorPatterns):
         return K if B.shape[0] == len(slots) else np.ascontiguousarray(K[:, slots])
 
 
-class PrecomputedPatterns(CompiledPatterns):
-    """Patterns of a given Gram matrix: a pattern is a column number.
-
-    Parameters
-    ----------
-    dtype : dtype
-        Of the matrix.
-    columns : int64 array
-        Of the patterns so far.
-    """
+class PrecomputedPatterns(PatternStore):
+    """Patterns of a given Gram matrix: a pattern is a column number."""
 
     def __init__(self, dtype: DTypeLike, columns: Examples | None = None) -> None:
         self.dtype = np.dtype(dtype)
@@ -239,3 +201,11 @@ class PrecomputedPatterns(CompiledPatterns):
 
 def _compiled(name: str, dtype: DTypeLike) -> Any:
     return getattr(core, name + ("F32" if np.dtype(dtype) == np.float32 else "F64"))
+
+
+def patterns_for(function: KernelFunction | None, X: Matrix) -> PatternStore:
+    """A store for patterns like the rows of X; without a function, X is a Gram matrix."""
+    if function is None:
+        return PrecomputedPatterns(X.dtype)
+    store = CalledPatterns if callable(function.kernel) else VectorPatterns
+    return store(function, X.shape[1], X.dtype, sparse.issparse(X))

@@ -8,13 +8,14 @@ that nobody has to hold all of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from polymargin.arrays import Matrix
+from polymargin.arrays import Doubles, Indices, Matrix
 from polymargin.core import core
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "precomputed")
@@ -44,25 +45,20 @@ def resolve_gamma(gamma: str | float, X: Matrix) -> float:
     return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
 
 
+@dataclass(eq=False)
 class KernelFunction:
-    """A kernel with its parameters.
+    """A kernel with its parameters, as in scikit-learn.
 
-    Parameters
-    ----------
-    kernel : {"linear", "rbf", "poly", "sigmoid"} or callable
-        A callable gets two arrays of rows and returns the matrix of their kernel values.
-    gamma, degree, coef0 : float
-        As in scikit-learn: ``exp(-gamma ||x - z||^2)``, ``(gamma x.z + coef0)^degree``,
-        ``tanh(gamma x.z + coef0)``.
+    They mean ``exp(-gamma ||x - z||^2)``, ``(gamma x.z + coef0)^degree``,
+    ``tanh(gamma x.z + coef0)``. A callable gets two arrays of rows and returns the matrix of their
+    kernel values.
     """
 
-    def __init__(
-        self, kernel: Kernel, *, gamma: float = 1.0, degree: float = 3, coef0: float = 0.0
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
+    kernel: Kernel
+    _: KW_ONLY
+    gamma: float = 1.0
+    degree: float = 3
+    coef0: float = 0.0
 
     def block(
         self,
@@ -93,7 +89,7 @@ class KernelFunction:
             return np.tanh(K, out=K)
         return np.power(K, K.dtype.type(self.degree), out=K)
 
-    def diagonal(self, X: Matrix) -> NDArray[np.float64]:
+    def diagonal(self, X: Matrix) -> Doubles:
         """``k(x_i, x_i)`` of every row."""
         if callable(self.kernel):
             rows = (X[i : i + 1] for i in range(X.shape[0]))
@@ -141,7 +137,7 @@ def _into(out: NDArray | None, K: NDArray) -> NDArray:
 SPARSE = 0.4  # a matrix product with fewer nonzeros than this leaves out the others
 
 
-def add_product(K: NDArray, coef: NDArray, out: NDArray[np.float64]) -> None:
+def add_product(K: NDArray, coef: NDArray, out: Doubles) -> None:
     """``out += K[:, :len(out)].T @ coef``; rows of ``coef`` are often zero in most classes."""
     if np.count_nonzero(coef) < SPARSE * coef.size:
         core.add_product(K, np.ascontiguousarray(coef), out)
@@ -152,47 +148,33 @@ def add_product(K: NDArray, coef: NDArray, out: NDArray[np.float64]) -> None:
 COMPILED_TILE = (512, 1024)  # kernel values that stay in a cache while they are used
 OTHER_TILE = (2048, 2048)  # a call costs more here
 ROWS_AT_ONCE = 128  # of a matrix in memory
-_Rows = tuple[NDArray[np.int64], Any, NDArray | None]  # indices, the rows, their squared norms
+_Rows = tuple[Indices, Any, NDArray | None]  # indices, the rows, their squared norms
 
 
 class TrainingKernel:
-    """Parts of the Gram matrix of the training data.
+    """Parts of the Gram matrix of the training data; without a function, X is that matrix."""
 
-    Parameters
-    ----------
-    X : array or CSR of shape (n, d), float32 or float64
-        With ``function=None`` the Gram matrix itself, (n, n).
-    function : KernelFunction or None
-
-    Attributes
-    ----------
-    n_evaluations : int
-        Kernel values computed so far.
-    at_hand : bool
-        Whether all kernel values are in memory, so that there is no use in keeping some.
-    """
-
-    at_hand = False
+    at_hand = False  # whether all kernel values are in memory: there is no use in keeping some
 
     def __init__(self, X: Matrix, function: KernelFunction | None) -> None:
         self.X = X
         self.function = function
         self.n = int(X.shape[0])
         self.dtype = X.dtype
-        self.n_evaluations = 0
+        self.n_evaluations = 0  # kernel values computed so far
         needs_norms = function is not None and function.kernel == "rbf"
         self._norms = squared_row_norms(X) if needs_norms else None
         compiled = not sparse.issparse(X) and function is not None and not callable(function.kernel)
         self._tile = COMPILED_TILE if compiled else OTHER_TILE
         self._room = np.empty(self._tile[0] * self._tile[1] if compiled else 0, self.dtype)
-        self._diagonal: NDArray[np.float64] | None = None
+        self._diagonal: Doubles | None = None
 
     def block(
         self,
-        rows: NDArray[np.int64],
-        columns: NDArray[np.int64],
+        rows: Indices,
+        columns: Indices,
         out: NDArray | None = None,
-        places: NDArray[np.int64] | None = None,
+        places: Indices | None = None,
     ) -> NDArray:
         """Kernel values of the examples ``rows`` with the examples ``columns``.
 
@@ -202,32 +184,19 @@ class TrainingKernel:
         self._fill(rows, columns, out, np.arange(len(rows)) if places is None else places)
         return out
 
-    def _fill(
-        self,
-        rows: NDArray[np.int64],
-        columns: NDArray[np.int64],
-        out: NDArray,
-        places: NDArray[np.int64],
-    ) -> None:
+    def _fill(self, rows: Indices, columns: Indices, out: NDArray, places: Indices) -> None:
         for part, of_rows in self._parts(rows, self._tile[0]):
             for place, of_columns in self._parts(columns, self._tile[1]):
                 out[places[part], place] = self._values(of_rows, of_columns)
 
-    def times(
-        self, columns: NDArray[np.int64], rows: NDArray[np.int64], coef: NDArray
-    ) -> NDArray[np.float64]:
+    def times(self, columns: Indices, rows: Indices, coef: NDArray) -> Doubles:
         """``K[columns, rows] coef``; the kernel values are not kept."""
         total = np.zeros((len(columns), coef.shape[1]))
         self.add_times(columns, rows, coef, total, np.arange(len(columns)))
         return total
 
     def add_times(
-        self,
-        columns: NDArray[np.int64],
-        rows: NDArray[np.int64],
-        coef: NDArray,
-        out: NDArray[np.float64],
-        places: NDArray[np.int64],
+        self, columns: Indices, rows: Indices, coef: NDArray, out: Doubles, places: Indices
     ) -> None:
         """``out[places] += K[columns, rows] coef``, in small tiles."""
         coef = coef.astype(self.dtype)
@@ -238,7 +207,7 @@ class TrainingKernel:
                 add_product(self._values(of_rows, of_columns), coef[at], part)
             out[places[place]] += part
 
-    def diagonal(self) -> NDArray[np.float64]:
+    def diagonal(self) -> Doubles:
         """``k(x_i, x_i)``."""
         if self.function is None:
             return np.diagonal(self.X).astype(np.float64)
@@ -246,7 +215,7 @@ class TrainingKernel:
             self._diagonal = self.function.diagonal(self.X)
         return self._diagonal
 
-    def _parts(self, examples: NDArray[np.int64], size: int) -> Iterator[tuple[slice, _Rows]]:
+    def _parts(self, examples: Indices, size: int) -> Iterator[tuple[slice, _Rows]]:
         for first in range(0, len(examples), size):
             part = slice(first, min(first + size, len(examples)))
             one = examples[part]
@@ -265,16 +234,7 @@ class TrainingKernel:
 class SharedKernel(TrainingKernel):
     """The whole Gram matrix, computed once for all who read it, in any thread.
 
-    Parameters
-    ----------
-    kernel : TrainingKernel
-        What to compute; the matrix itself, if it holds one, is not copied.
-
-    Attributes
-    ----------
-    matrix : ndarray of shape (n, n)
-    n_evaluations : int
-        Kernel values computed for the matrix.
+    Where `kernel` has the matrix itself, it is not copied.
     """
 
     at_hand = True
@@ -288,28 +248,17 @@ class SharedKernel(TrainingKernel):
         self.matrix = kernel.X if self.function is None else kernel.block(everyone, everyone)
         self.n_evaluations = 0 if self.function is None else kernel.n_evaluations
 
-    def diagonal(self) -> NDArray[np.float64]:
+    def diagonal(self) -> Doubles:
         """``k(x_i, x_i)``."""
         return np.diagonal(self.matrix).astype(np.float64)
 
-    def _fill(
-        self,
-        rows: NDArray[np.int64],
-        columns: NDArray[np.int64],
-        out: NDArray,
-        places: NDArray[np.int64],
-    ) -> None:
+    def _fill(self, rows: Indices, columns: Indices, out: NDArray, places: Indices) -> None:
         for first in range(0, len(rows), ROWS_AT_ONCE):
             part = slice(first, first + ROWS_AT_ONCE)
             out[places[part]] = self.matrix[rows[part]].take(columns, axis=1)
 
     def add_times(
-        self,
-        columns: NDArray[np.int64],
-        rows: NDArray[np.int64],
-        coef: NDArray,
-        out: NDArray[np.float64],
-        places: NDArray[np.int64],
+        self, columns: Indices, rows: Indices, coef: NDArray, out: Doubles, places: Indices
     ) -> None:
         """As :meth:`TrainingKernel.add_times`: most columns are picked afterwards, few before."""
         few = 2 * len(columns) < self.n

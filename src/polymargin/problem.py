@@ -5,43 +5,13 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from polymargin.arrays import Matrix
+from polymargin.arrays import Codes, Doubles, Indices, Matrix
 from polymargin.data import Rows, as_rows
 from polymargin.kernel_functions import TrainingKernel
 from polymargin.losses import Loss
-
-
-class Examples(Protocol):
-    """What all problems have."""
-
-    @property
-    def y(self) -> NDArray[np.int32]:
-        """Class codes."""
-
-    @property
-    def c(self) -> NDArray[np.float64]:
-        """Costs."""
-
-    @property
-    def loss(self) -> Loss:
-        """The loss."""
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-
-    @property
-    def n_examples(self) -> int:
-        """Number of examples."""
-
-    @property
-    def squared_lengths(self) -> NDArray[np.float64]:
-        """Squared lengths of the examples, without a constant feature."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +39,8 @@ class Problem:
     """
 
     X: Matrix | Rows
-    y: NDArray[np.int32]
-    c: NDArray[np.float64]
+    y: Codes
+    c: Doubles
     loss: Loss
     n_classes: int
     intercept_scaling: float = 0.0
@@ -106,7 +76,7 @@ class Problem:
         return self.rows.d
 
     @property
-    def squared_lengths(self) -> NDArray[np.float64]:
+    def squared_lengths(self) -> Doubles:
         """``||x_i||^2``, without the constant feature."""
         return self.rows.squared_norms
 
@@ -116,18 +86,18 @@ class Problem:
         return self.intercept_scaling != 0
 
     @cached_property
-    def squared_norms(self) -> NDArray[np.float64]:
+    def squared_norms(self) -> Doubles:
         """``||x_i||^2``, with the constant feature."""
         return self.rows.squared_norms + self.intercept_scaling**2
 
-    def with_cost(self, c: NDArray[np.float64]) -> Problem:
+    def with_cost(self, c: Doubles) -> Problem:
         """The same problem with other costs of the examples; nothing of X is copied."""
         other = replace(self, X=self.rows, c=c)
         other.__dict__["squared_norms"] = self.squared_norms
         return other
 
     @cached_property
-    def visited(self) -> NDArray[np.int64]:
+    def visited(self) -> Indices:
         """Examples a sweep has to visit: those with a weight and a nonzero row."""
         return np.flatnonzero((self.c > 0) & (self.squared_norms > 0))
 
@@ -140,20 +110,11 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class KernelProblem:
-    """A kernel machine to train: ``scores = K A``.
-
-    Attributes
-    ----------
-    kernel : TrainingKernel
-    y : int32 ndarray of shape (n,)
-    c : float64 ndarray of shape (n,)
-    loss : Loss
-    n_classes : int
-    """
+    """A kernel machine to train: ``scores = K A``."""
 
     kernel: TrainingKernel
-    y: NDArray[np.int32]
-    c: NDArray[np.float64]
+    y: Codes
+    c: Doubles
     loss: Loss
     n_classes: int
 
@@ -166,10 +127,13 @@ class KernelProblem:
         return self.kernel.n
 
     @property
-    def squared_lengths(self) -> NDArray[np.float64]:
+    def squared_lengths(self) -> Doubles:
         """``k(x_i, x_i)``."""
         return self.kernel.diagonal()
 
-    def with_cost(self, c: NDArray[np.float64]) -> KernelProblem:
+    def with_cost(self, c: Doubles) -> KernelProblem:
         """The same problem with other costs of the examples."""
         return replace(self, c=c)
+
+
+Examples = Problem | KernelProblem

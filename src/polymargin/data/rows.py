@@ -12,10 +12,9 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from polymargin.arrays import Floats, Matrix
+from polymargin.arrays import Floats, Indices, Matrix
 from polymargin.core import core
 from polymargin.data.structure import check_sparse_structure
 from polymargin.storage import digest_of
@@ -64,7 +63,7 @@ class Rows(ABC):
         """The parts that can be visited on their own: here, all of it."""
         yield self
 
-    def layout(self, weights_per_feature: int) -> tuple[Any, NDArray[np.int64] | None]:
+    def layout(self, weights_per_feature: int) -> tuple[Any, Indices | None]:
         """The compiled rows of an engine, and the features its weights have rows for; None: all.
 
         Features that no example has are left out where that saves memory.
@@ -76,7 +75,7 @@ class Rows(ABC):
         """A hash of all values."""
 
     @abstractmethod
-    def take(self, rows: NDArray[np.int64]) -> Matrix:
+    def take(self, rows: Indices) -> Matrix:
         """A copy of some rows."""
 
 
@@ -95,7 +94,7 @@ class DenseRows(Rows):
         """A hash of all values."""
         return digest_of(self.matrix)
 
-    def take(self, rows: NDArray[np.int64]) -> Floats:
+    def take(self, rows: Indices) -> Floats:
         """A copy of some rows."""
         return np.asarray(self.matrix[rows])
 
@@ -116,9 +115,9 @@ class CsrRows(Rows):
             X, compiled = _checked(X)
         super().__init__(X, compiled)
         self.per_row = X.nnz / max(1, self.n)
-        self._without_unused: tuple[Any, NDArray[np.int64]] | None = None
+        self._without_unused: tuple[Any, Indices] | None = None
 
-    def layout(self, weights_per_feature: int) -> tuple[Any, NDArray[np.int64] | None]:
+    def layout(self, weights_per_feature: int) -> tuple[Any, Indices | None]:
         """The compiled rows of an engine, and the features its weights have rows for; None: all."""
         unused = self.d - self.compiled.n_used
         saved = WEIGHT_ARRAYS * unused * weights_per_feature * self.dtype.itemsize
@@ -134,7 +133,7 @@ class CsrRows(Rows):
         X = self.matrix
         return digest_of(X.shape, X.data, X.indices, X.indptr)
 
-    def take(self, rows: NDArray[np.int64]) -> sparse.csr_array:
+    def take(self, rows: Indices) -> sparse.csr_array:
         """A copy of some rows."""
         return self.matrix[rows]
 
@@ -173,8 +172,8 @@ def _checked(X: sparse.csr_array | sparse.csr_matrix) -> tuple[sparse.csr_array,
         check_sparse_structure(X)
         index_type = np.dtype(np.int64)
     data: Floats = np.require(X.data, requirements=["C", "A"])
-    indices: NDArray[np.int64] = np.require(X.indices, index_type, ["C", "A"])  # or int32
-    indptr: NDArray[np.int64] = np.require(X.indptr, index_type, ["C", "A"])
+    indices: Indices = np.require(X.indices, index_type, ["C", "A"])  # or int32
+    indptr: Indices = np.require(X.indptr, index_type, ["C", "A"])
     try:
         compiled = core.csr_rows(data, indices, indptr, X.shape[1])
         if compiled.n != X.shape[0]:

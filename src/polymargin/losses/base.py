@@ -15,9 +15,9 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from polymargin.arrays import Floats
+from polymargin.arrays import Doubles, Floats
 from polymargin.core import core
 
 
@@ -59,14 +59,14 @@ class Loss(ABC):
     # --- values ----------------------------------------------------------------------------------
 
     @abstractmethod
-    def of_margins(self, h: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of_margins(self, h: Doubles) -> Doubles:
         """Loss of every row of margins."""
 
-    def conjugate(self, p: NDArray[np.float64], c: NDArray[np.float64]) -> NDArray[np.float64]:
+    def conjugate(self, p: Doubles, c: Doubles) -> Doubles:
         """The conjugate of ``c loss`` at blocks of the block set: zero for hinge losses."""
         return np.zeros(len(p))
 
-    def margins(self, scores: Floats, y: Floats) -> NDArray[np.float64]:
+    def margins(self, scores: Floats, y: Floats) -> Doubles:
         """``h`` of every example, (n, K-1) without the true class; one-vs-rest: (n, K)."""
         scores = np.asarray(scores, dtype=np.float64)
         n, n_classes = scores.shape
@@ -77,10 +77,10 @@ class Loss(ABC):
             return np.asarray(1.0 - signs * scores)
         wrong = np.ones((n, n_classes), dtype=bool)
         wrong[rows, y] = False
-        h: NDArray[np.float64] = 1.0 + scores - scores[rows, y][:, None]
+        h: Doubles = 1.0 + scores - scores[rows, y][:, None]
         return h[wrong].reshape(n, n_classes - 1)
 
-    def value(self, scores: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
+    def value(self, scores: ArrayLike, y: ArrayLike) -> Doubles:
         """Loss of every example.
 
         Parameters

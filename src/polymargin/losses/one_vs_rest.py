@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from polymargin.arrays import Doubles
 from polymargin.losses.base import Loss
 
 
@@ -16,6 +16,6 @@ class OneVsRest(Loss):
 
     name = "one_vs_rest"
 
-    def of_margins(self, h: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of_margins(self, h: Doubles) -> Doubles:
         """Loss of every row of margins."""
         return np.asarray(np.maximum(h, 0.0).sum(axis=1))

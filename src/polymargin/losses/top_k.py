@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from polymargin.arrays import Doubles
 from polymargin.losses.base import Loss
 
 
@@ -41,7 +41,7 @@ class TopK(Loss):
                 f"{n_classes - 1} (the number of classes - 1)."
             )
 
-    def mean_of_largest(self, h: NDArray[np.float64]) -> NDArray[np.float64]:
+    def mean_of_largest(self, h: Doubles) -> Doubles:
         """The mean of the k largest entries of every row."""
         largest = -np.partition(-h, self.k - 1, axis=1)[:, : self.k]
         return np.asarray(largest.mean(axis=1))

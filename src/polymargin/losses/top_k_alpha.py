@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from polymargin.arrays import Doubles
 from polymargin.losses.top_k import TopK
 
 
@@ -19,6 +19,6 @@ class TopKAlpha(TopK):
 
     name = "top_k_alpha"
 
-    def of_margins(self, h: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of_margins(self, h: Doubles) -> Doubles:
         """Loss of every row of margins."""
         return np.asarray(np.maximum(self.mean_of_largest(h), 0.0))

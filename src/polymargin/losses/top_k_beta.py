@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from polymargin.arrays import Doubles
 from polymargin.losses.top_k import TopK
 
 
@@ -19,6 +19,6 @@ class TopKBeta(TopK):
 
     name = "top_k_beta"
 
-    def of_margins(self, h: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of_margins(self, h: Doubles) -> Doubles:
         """Loss of every row of margins."""
         return self.mean_of_largest(np.maximum(h, 0.0))

@@ -10,9 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
+from polymargin.arrays import Indices
 from polymargin.problem import KernelProblem
 from polymargin.solvers.certificate import Certificate
 from polymargin.solvers.engines.larank import LaRankEngine
@@ -47,7 +45,7 @@ class LaRankSolution(Outcome):
 def solve_larank(
     machine: LaRank,
     problem: KernelProblem,
-    orders: Iterator[NDArray[np.int64]],
+    orders: Iterator[Indices],
     *,
     rule: StoppingRule | None,
     max_epochs: int,

@@ -16,8 +16,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from polymargin.arrays import Indices
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.state import Pass, State, SweepTotals
 
@@ -38,7 +38,7 @@ class SequentialSchedule:
         self._effort = 0.0  # of the shrunk loops since the last full one
         self.epsilon = NO_COOLING if settings.cooling is None else FIRST_EPSILON
         self._violation = state.track_violation()
-        self._shrunk: NDArray[np.int64] | None = None  # the examples of the shrunk loops under way
+        self._shrunk: Indices | None = None  # the examples of the shrunk loops under way
 
     def next_pass(self) -> Pass:
         """A full loop, or the next shrunk one."""

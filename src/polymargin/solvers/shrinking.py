@@ -21,8 +21,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from polymargin.arrays import Indices
 from polymargin.core import core
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.state import Pass, State, SweepTotals
@@ -72,7 +72,7 @@ class AdaptiveSchedule:
                 order = self._visited
         return Pass(self._in_order(order), full=True)
 
-    def _in_order(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _in_order(self, chosen: Indices) -> Indices:
         return self._rng.permutation(chosen) if self._shuffle else chosen
 
     def after(self, done: Pass, seen: SweepTotals) -> None:

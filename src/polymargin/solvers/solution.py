@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from polymargin.arrays import Floats
+from polymargin.arrays import Codes, Doubles, Floats
 from polymargin.losses import Loss
 from polymargin.problem import Examples
 from polymargin.solvers.certificate import Certificate
@@ -65,8 +64,8 @@ class DualSolution(Outcome):
     """
 
     block: sparse.csr_array = field(repr=False)
-    c: NDArray[np.float64] = field(repr=False)
-    y: NDArray[np.int32] = field(repr=False)
+    c: Doubles = field(repr=False)
+    y: Codes = field(repr=False)
     loss: Loss
 
     def dual_coef(self) -> sparse.csr_array:
@@ -90,7 +89,7 @@ class Solution(DualSolution):
     intercept: Floats
 
 
-def signed_dual(p: sparse.csr_array, y: NDArray[np.int32], *, coupled: bool) -> sparse.csr_array:
+def signed_dual(p: sparse.csr_array, y: Codes, *, coupled: bool) -> sparse.csr_array:
     """Rows ``a_i``: ``a_ij = -p_ij`` and ``a_iy = sum_j p_ij`` (one-vs-rest: ``p_iy``)."""
     if not coupled:
         signs = np.where(p.indices == np.repeat(y, np.diff(p.indptr)), 1, -1)
@@ -105,7 +104,7 @@ def signed_dual(p: sparse.csr_array, y: NDArray[np.int32], *, coupled: bool) -> 
     return (diagonal - p).astype(p.dtype).tocsr()
 
 
-def feasible_start(c: NDArray[np.float64], start: DualSolution, squared_norm: float) -> float:
+def feasible_start(c: Doubles, start: DualSolution, squared_norm: float) -> float:
     """The factor for the dual of ``start`` that is feasible for ``c`` and best on its ray.
 
     Scaling by ``r`` is feasible up to the smallest ratio of the bounds; ``r sum p - r^2/2 ||V||^2``

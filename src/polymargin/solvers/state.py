@@ -10,10 +10,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from polymargin.arrays import Floats
+from polymargin.arrays import Codes, Doubles, Floats, Indices
 from polymargin.core import core
 from polymargin.problem import Problem
 from polymargin.solvers.checkpoint import Tree
@@ -55,7 +54,7 @@ class SweepTotals(NamedTuple):
 class Pass(NamedTuple):
     """The examples to visit, in order: with all classes, or with those of their dual rows only."""
 
-    order: NDArray[np.int64]
+    order: Indices
     full: bool
 
 
@@ -89,7 +88,7 @@ class State:
         self.kappa = 0.0
         self.gap = np.zeros(n)
         self.threshold = np.zeros(n, dtype)
-        self._violation: NDArray[np.float64] | None = None
+        self._violation: Doubles | None = None
         self._engine = self._make_engine()
 
     def new_weights(self) -> Floats:
@@ -133,9 +132,7 @@ class State:
         """``1 / (1 + kappa)``: what curvature and updates of W are multiplied with."""
         return 1.0 / (1.0 + self.kappa)
 
-    def sweep(
-        self, order: NDArray[np.int64], mode: str = "rows", *, n_jobs: int = 1
-    ) -> SweepTotals:
+    def sweep(self, order: Indices, mode: str = "rows", *, n_jobs: int = 1) -> SweepTotals:
         """Visit the examples of ``order``: exact block updates.
 
         Parameters
@@ -153,20 +150,20 @@ class State:
         """How the restricted problems are solved."""
         self._engine.set_method(name, tol)
 
-    def track_violation(self) -> NDArray[np.float64]:
+    def track_violation(self) -> Doubles:
         """The array that every visit from now on writes the example's violation to."""
         if self._violation is None:
             self._violation = np.zeros(self.problem.n_examples)
             self._engine.track_violation(self._violation)
         return self._violation
 
-    def free_examples(self) -> NDArray[np.int64]:
+    def free_examples(self) -> Indices:
         """Examples with a dual variable strictly between its bounds."""
         free = np.empty(self.problem.n_examples, bool)
         self._engine.dual_free(free)
         return np.flatnonzero(free)
 
-    def evaluate(self, W: Floats, n_jobs: int = 1) -> NDArray[np.float64]:
+    def evaluate(self, W: Floats, n_jobs: int = 1) -> Doubles:
         """``c_i loss_i`` of every example at W; refreshes ``gap``."""
         losses = np.empty(self.problem.n_examples)
         self._engine.evaluate(W, n_jobs, losses, self.gap)
@@ -233,7 +230,7 @@ class State:
 
 def stored_dual(
     engine: Any, n: int, dtype: np.dtype, *, zeros: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats]:
+) -> tuple[Indices, Codes, Floats]:
     """Row pointers, classes and values, in the order in which rows list them."""
     indptr = np.zeros(n + 1, np.int64)
     engine.dual_counts(indptr[1:], zeros)

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from polymargin.arrays import Floats
+from polymargin.arrays import Codes, Doubles, Floats
 from polymargin.core import core
 from polymargin.data import Rows
 from polymargin.losses import Loss
@@ -167,8 +166,8 @@ class StreamModel:
     def learn(
         self,
         rows: Rows,
-        columns: NDArray[np.int32],
-        c: NDArray[np.float64],
+        columns: Codes,
+        c: Doubles,
         first: int,
         last: int,
     ) -> None:

@@ -17,10 +17,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from polymargin.arrays import Floats
+from polymargin.arrays import Doubles, Floats, Indices
 from polymargin.core import core
 from polymargin.kernel_functions import add_product
 from polymargin.problem import KernelProblem
@@ -108,7 +107,7 @@ class KernelEngine(Engine[sparse.csr_array]):
 
     # --- the examples attended to -----------------------------------------------------------------
 
-    def _attend(self, active: NDArray[np.int64], cache: RowCache | None = None) -> None:
+    def _attend(self, active: Indices, cache: RowCache | None = None) -> None:
         """Keep scores, shares and kernel columns of these examples only."""
         self.active = active
         self.whole = len(active) == len(self.all)
@@ -148,7 +147,7 @@ class KernelEngine(Engine[sparse.csr_array]):
         self._attend(self.all)
         self._measure()
 
-    def _rebuild(self, rows: NDArray[np.int64]) -> None:
+    def _rebuild(self, rows: Indices) -> None:
         """``F = K A`` for some examples."""
         a = signed_dual(self.model(copy=False), self.problem.y, coupled=self.problem.loss.coupled)
         support = np.flatnonzero(np.diff(a.indptr))
@@ -226,7 +225,7 @@ class KernelEngine(Engine[sparse.csr_array]):
         budget = self.cache_bytes * GRAM_SHARE / self.problem.kernel.dtype.itemsize
         return max(16, int(np.sqrt(budget)))
 
-    def _choose(self, most: int) -> NDArray[np.int64]:
+    def _choose(self, most: int) -> Indices:
         """Positions of the working set, ``most`` of them at most; ties at random."""
         key = self.share * (1.0 + 1e-3 * self.rng.random(len(self.share)))
         if self.settings.working_set != "auto":
@@ -286,14 +285,14 @@ class KernelEngine(Engine[sparse.csr_array]):
         return exported_dual(self.blocks, pb.kernel.n, pb.n_classes, np.dtype(np.float64))
 
 
-def _largest(key: Floats, among: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def _largest(key: Floats, among: Indices, size: int) -> Indices:
     """The members of ``among`` with the largest keys, ``size`` at most, in no order."""
     if len(among) <= size:
         return among
     return among[np.argpartition(-key[among], size - 1)[:size]]
 
 
-def _check_diagonal(diagonal: NDArray[np.float64]) -> None:
+def _check_diagonal(diagonal: Doubles) -> None:
     if not np.isfinite(diagonal).all():
         raise ValueError("The kernel of an example with itself is NaN or infinite.")
     if (diagonal < 0).any():

@@ -13,8 +13,8 @@ import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from polymargin.arrays import Indices
 from polymargin.problem import KernelProblem
 from polymargin.solvers.certificate import Certificate
 from polymargin.solvers.engines.base import Engine, Seen
@@ -39,7 +39,7 @@ class LaRankEngine(Engine[LaRank]):
         self,
         machine: LaRank,
         problem: KernelProblem,
-        orders: Iterator[NDArray[np.int64]],
+        orders: Iterator[Indices],
         *,
         keep_rows: bool,
         threads: int,

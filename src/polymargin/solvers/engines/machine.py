@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from polymargin.arrays import Matrix
+from polymargin.arrays import Codes, Doubles, Indices, Matrix
 from polymargin.core import core
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.engines.patterns import PatternStore
@@ -39,9 +39,9 @@ class MachineSettings:
 class Model(NamedTuple):
     """Support patterns: numbers and classes of their examples, beta by class."""
 
-    examples: NDArray[np.int64]
-    y: NDArray[np.int32]
-    beta: NDArray[np.float64]
+    examples: Indices
+    y: Codes
+    beta: Doubles
 
 
 class MachineInUseError(RuntimeError):
@@ -102,8 +102,8 @@ class LaRank:
 
     def epoch(
         self,
-        order: NDArray[np.int64],
-        codes: NDArray[np.int32],
+        order: Indices,
+        codes: Codes,
         bound: float = np.inf,
         keep_rows: bool = False,
     ) -> None:

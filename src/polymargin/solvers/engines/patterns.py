@@ -13,15 +13,15 @@ from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 from scipy import sparse
 
-from polymargin.arrays import Floats, Matrix
+from polymargin.arrays import Codes, Floats, Indices, Matrix
 from polymargin.core import core
 from polymargin.kernel_functions import KernelFunction
 
-Examples = NDArray[np.int64]
-Slots = NDArray[np.int32]
+Examples = Indices
+Slots = Codes
 # From this share of the slots on, values of all of them cost less than a copy of some rows.
 MOST = 0.75
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from polymargin.arrays import Floats
+from polymargin.arrays import Doubles, Floats, Indices
 from polymargin.kernel_functions import TrainingKernel, add_product
 
 FEW = 4  # times as many rows in the cache as are wanted: the wanted ones are copied
@@ -17,16 +16,10 @@ class RowCache:
     A row keeps its place as long as its example is wanted. Working sets come back round after
     round: if the last used replaced the first used, none would be there when it is needed again.
 
-    Parameters
-    ----------
-    kernel : TrainingKernel
-    columns : int64 ndarray
-        The examples whose kernel values make up a row.
-    budget : int
-        Bytes the kept rows may take.
+    A row has the kernel values of `columns`; those that are kept take `budget` bytes at most.
     """
 
-    def __init__(self, kernel: TrainingKernel, columns: NDArray[np.int64], budget: int) -> None:
+    def __init__(self, kernel: TrainingKernel, columns: Indices, budget: int) -> None:
         self._kernel = kernel
         self._columns = columns
         size = 0 if kernel.at_hand else budget // kernel.dtype.itemsize
@@ -45,7 +38,7 @@ class RowCache:
         fresh = np.full(slots - len(self._owner), -1, np.int64)
         self._owner = np.concatenate([self._owner, fresh])
 
-    def narrow(self, stay: NDArray[np.int64]) -> None:
+    def narrow(self, stay: Indices) -> None:
         """Keep only the columns at these positions, in ascending order."""
         for first in range(0, self._used, 64):  # a row moves towards the front, so this is safe
             part = self._rows[first : min(first + 64, self._used)].take(stay, axis=1)
@@ -53,9 +46,7 @@ class RowCache:
         self._columns = self._columns[stay]
         self._lay_out()
 
-    def times(
-        self, rows: NDArray[np.int64], coef: Floats, positions: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
+    def times(self, rows: Indices, coef: Floats, positions: Indices) -> Doubles:
         """``K[columns, rows] coef``, right at these positions; the next call overwrites it.
 
         These rows are the wanted ones now.
@@ -81,7 +72,7 @@ class RowCache:
             )
         return self._sums
 
-    def _admit(self, rows: NDArray[np.int64]) -> None:
+    def _admit(self, rows: Indices) -> None:
         """Keep rows in places that are free, then in those of examples that are not wanted."""
         fresh = rows[self._slot[rows] < 0]
         free = np.flatnonzero(self._owner < 0)
@@ -102,13 +93,7 @@ class RowCache:
 
 
 class MemberGram:
-    """The Gram matrix of a changing set of examples: only what is new is computed.
-
-    Attributes
-    ----------
-    members : int64 ndarray
-        The examples.
-    """
+    """The Gram matrix of a changing set of examples, `members`: only what is new is computed."""
 
     def __init__(self, kernel: TrainingKernel) -> None:
         self._kernel = kernel
@@ -120,7 +105,7 @@ class MemberGram:
         """Kernel values of the members with the members; longer rows than that."""
         return self._room[: len(self.members)]
 
-    def change_to(self, wanted: NDArray[np.int64], most: int) -> None:
+    def change_to(self, wanted: Indices, most: int) -> None:
         """Take in ``wanted``. Others stay as long as all are ``most`` members at most."""
         fresh = np.setdiff1d(wanted, self.members, assume_unique=True)
         if len(self.members) + len(fresh) > most:
@@ -133,7 +118,7 @@ class MemberGram:
             self._kernel.block(fresh, self.members, out=self._room[old:total, :total])
             self._room[:old, old:total] = self._room[old:total, :old].T
 
-    def keep(self, wanted: NDArray[np.int64]) -> None:
+    def keep(self, wanted: Indices) -> None:
         """Let the members go that are not among ``wanted``."""
         stay = np.isin(self.members, wanted, assume_unique=True)
         count = int(stay.sum())

@@ -16,39 +16,21 @@ from scipy import sparse
 
 from polymargin.arrays import Floats, Indices, Matrix
 from polymargin.core import core
-from polymargin.data.structure import check_sparse_structure
+from polymargin.data.structure import canonical_csr, check_sparse_structure
 from polymargin.storage import digest_of
 
 WEIGHT_ARRAYS = 4  # of the size of the weights, that a solver keeps
 
 
 class Rows(ABC):
-    """Examples, one per row.
+    """Examples, one per row."""
 
-    Attributes
-    ----------
-    n, d : int
-        Numbers of examples and of features.
-    dtype : dtype
-        float32 or float64.
-    matrix : ndarray or csr_array of shape (n, d)
-        The rows; not to be changed.
-    compiled : object
-        The rows as compiled code takes them.
-    squared_norms : float64 ndarray of shape (n,)
-        ``||x_i||^2``.
-    per_row : float
-        Entries that a visit of a row reads, on average.
-    can_be_blocked : bool
-        Whether sweeps may take many rows at once.
-    """
-
-    can_be_blocked: ClassVar[bool]
-    per_row: float
+    can_be_blocked: ClassVar[bool]  # whether sweeps may take many rows at once
+    per_row: float  # entries that a visit of a row reads, on average
 
     def __init__(self, matrix: Matrix, compiled: Any) -> None:
-        self.matrix = matrix
-        self.compiled = compiled
+        self.matrix = matrix  # not to be changed
+        self.compiled = compiled  # the rows as compiled code takes them
         self.n, self.d = (int(size) for size in matrix.shape)
         self.dtype = np.dtype(matrix.dtype)
         self.squared_norms = np.empty(self.n)
@@ -108,11 +90,7 @@ class CsrRows(Rows):
     def __init__(self, X: sparse.csr_array | sparse.csr_matrix) -> None:
         X, compiled = _checked(X)
         if not compiled.canonical:
-            X = X.copy()
-            X.sum_duplicates()
-            if not np.isfinite(X.data).all():
-                raise ValueError("X has duplicate entries whose sum is infinite or NaN.")
-            X, compiled = _checked(X)
+            X, compiled = _checked(canonical_csr(X))
         super().__init__(X, compiled)
         self.per_row = X.nnz / max(1, self.n)
         self._without_unused: tuple[Any, Indices] | None = None
@@ -139,18 +117,10 @@ class CsrRows(Rows):
 
 
 def as_rows(X: Rows | Matrix) -> Rows:
-    """Rows of a matrix, checked; rows as they are.
+    """Rows of a matrix of float32 or float64, dense or CSR; rows as they are.
 
-    Parameters
-    ----------
-    X : ndarray or CSR array or matrix of shape (n, d), or Rows
-        float32 or float64. Not copied where it is C-contiguous, or CSR with sorted indices and
-        without duplicates.
-
-    Raises
-    ------
-    ValueError
-        For anything else, and for values that are not finite or whose squares overflow.
+    Not copied where it is C-contiguous, or CSR with sorted indices and without duplicates. A
+    ``ValueError`` for anything else, and for values that are not finite or whose squares overflow.
     """
     if isinstance(X, Rows):
         return X

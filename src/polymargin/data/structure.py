@@ -16,16 +16,8 @@ from scipy import sparse
 def check_sparse_structure(X: Any) -> None:
     """Raise a ValueError if a sparse container's index arrays do not describe a matrix.
 
-    Parameters
-    ----------
-    X : object
-        Anything; what is not a SciPy sparse array or matrix passes.
-
-    Raises
-    ------
-    ValueError
-        For sparse input that is not two-dimensional, for indices outside the matrix, and for row
-        pointers of the wrong length, with a wrong start, decreasing, or past the end of the data.
+    That is, for indices outside it, and for row pointers of the wrong length, with a wrong start,
+    decreasing, or past the end of the data. What is not a SciPy sparse array or matrix passes.
     """
     if not sparse.issparse(X):
         return
@@ -41,20 +33,10 @@ def check_sparse_structure(X: Any) -> None:
 
 
 def canonical_csr(X: Any) -> sparse.csr_array:
-    """Give a CSR array whose rows have sorted, distinct indices.
+    """Give a CSR array whose rows have sorted, distinct indices; duplicates are summed.
 
-    The arrays of ``X`` are shared where they are already so; ``X`` itself is never changed. Index
-    arrays stay int32 or int64; other integer types and mixed ones are converted.
-
-    Parameters
-    ----------
-    X : csr_array or csr_matrix
-        A matrix that passed `check_sparse_structure`.
-
-    Returns
-    -------
-    csr_array
-        The same matrix, with duplicates summed.
+    X has passed `check_sparse_structure`. Its arrays are shared where they are already so; X itself
+    is never changed.
     """
     n_stored = int(X.indptr[-1])
     # A new object: flags such as has_canonical_format, cached in X, may be stale.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from numbers import Integral, Real
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.floating]
+from polymargin.arrays import Doubles, Floats
 
 
 def as_rows(v: ArrayLike) -> Floats:
@@ -33,16 +33,7 @@ def as_rows(v: ArrayLike) -> Floats:
     return np.ascontiguousarray(np.atleast_2d(array), dtype=native)
 
 
-def check_finite(bad_row: int) -> None:
-    """Raise if a kernel has met a row it could not use."""
-    if bad_row >= 0:
-        raise ValueError(
-            f"Row {bad_row} of v contains NaN, infinity or (in float64) a value beyond 1e300; "
-            "every entry must be finite."
-        )
-
-
-def positive_per_row(name: str, value: ArrayLike, rows: int) -> NDArray[np.float64]:
+def positive_per_row(name: str, value: ArrayLike, rows: int) -> Doubles:
     """Return one positive finite number per row, given as such or as a single number."""
     array = np.asarray(value)
     if array.dtype.kind not in "iuf":
@@ -84,6 +75,11 @@ def check_k(k: object, entries: int) -> int:
     return int(k)
 
 
-def like_input(rows: Floats, v: ArrayLike) -> Floats:
-    """Return a matrix of results in the shape of v."""
-    return rows.reshape(np.shape(v))
+def result(bad_row: int, P: Floats, v: ArrayLike) -> Floats:
+    """Return what a kernel has written, in the shape of v; raise if it met a row it cannot use."""
+    if bad_row >= 0:
+        raise ValueError(
+            f"Row {bad_row} of v contains NaN, infinity or (in float64) a value beyond 1e300; "
+            "every entry must be finite."
+        )
+    return P.reshape(np.shape(v))

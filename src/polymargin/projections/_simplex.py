@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from polymargin.arrays import Doubles, Floats
 from polymargin.core import core
-from polymargin.projections._checks import (
-    Floats,
-    as_rows,
-    check_finite,
-    check_method,
-    in_range,
-    like_input,
-    positive_per_row,
-)
+from polymargin.projections import _checks
 
 METHODS = ("newton", "condat", "sort", "pivot", "bisection")
 
@@ -76,17 +69,16 @@ def project_simplex(
     array([[1., 0.],
            [2., 2.]])
     """
-    V = as_rows(v)
-    sums = positive_per_row("z", z, len(V))
-    check_method(method, METHODS)
-    tol = in_range("tol", tol, 1.0, "lie in [0, 1)")
+    V = _checks.as_rows(v)
+    sums = _checks.positive_per_row("z", z, len(V))
+    _checks.check_method(method, METHODS)
+    tol = _checks.in_range("tol", tol, 1.0, "lie in [0, 1)")
     seed = 1
     if method == "pivot":
         seed = int(check_random_state(random_state).randint(1, 2**31 - 1))
     P = np.empty_like(V)
     guesses = np.full(len(V), np.nan)
-    check_finite(core.project_simplex(method, V, sums, tol, seed, guesses, P))
-    return like_input(P, v)
+    return _checks.result(core.project_simplex(method, V, sums, tol, seed, guesses, P), P, v)
 
 
 def project_l1_ball(v: ArrayLike, z: ArrayLike = 1.0) -> Floats:
@@ -120,11 +112,10 @@ def project_l1_ball(v: ArrayLike, z: ArrayLike = 1.0) -> Floats:
     >>> project_l1_ball([0.25, -0.5])
     array([ 0.25, -0.5 ])
     """
-    V = as_rows(v)
-    radii = positive_per_row("z", z, len(V))
+    V = _checks.as_rows(v)
+    radii = _checks.positive_per_row("z", z, len(V))
     P = np.empty_like(V)
-    check_finite(core.project_l1_ball(V, radii, P))
-    return like_input(P, v)
+    return _checks.result(core.project_l1_ball(V, radii, P), P, v)
 
 
 def project_capped_simplex(
@@ -169,14 +160,13 @@ def project_capped_simplex(
     >>> project_capped_simplex([0.25, 1.0, -1.0], upper=0.5, equality=False)
     array([0.25, 0.5 , 0.  ])
     """
-    V = as_rows(v)
-    sums = positive_per_row("z", z, len(V))
+    V = _checks.as_rows(v)
+    sums = _checks.positive_per_row("z", z, len(V))
     caps = _upper_bounds(upper, np.shape(v), V)
     if equality:
         _check_feasible(caps, sums, V)
     P = np.empty_like(V)
-    check_finite(core.project_capped_simplex(V, caps, sums, bool(equality), P))
-    return like_input(P, v)
+    return _checks.result(core.project_capped_simplex(V, caps, sums, bool(equality), P), P, v)
 
 
 def _upper_bounds(upper: ArrayLike, shape: tuple[int, ...], V: Floats) -> Floats:
@@ -195,14 +185,11 @@ def _upper_bounds(upper: ArrayLike, shape: tuple[int, ...], V: Floats) -> Floats
         ) from error
     if caps.size == 1:
         return caps.reshape(1, 1)
-    if caps.ndim == 1:
-        return np.ascontiguousarray(np.broadcast_to(caps, (1, V.shape[1])))
-    if caps.shape[0] == 1:
-        return np.ascontiguousarray(caps)
-    return np.ascontiguousarray(np.broadcast_to(caps, V.shape))
+    caps = np.atleast_2d(caps)
+    return np.ascontiguousarray(np.broadcast_to(caps, (len(caps), V.shape[1])))
 
 
-def _check_feasible(caps: Floats, sums: NDArray[np.float64], V: Floats) -> None:
+def _check_feasible(caps: Floats, sums: Doubles, V: Floats) -> None:
     """Raise if the bounds of a row add up to less than its sum, by more than rounding."""
     n = V.shape[1]
     most = caps.sum(axis=1, dtype=np.float64) * (n if caps.shape[1] == 1 else 1)

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from polymargin.arrays import Doubles, Floats
 from polymargin.core import core
-from polymargin.projections._checks import (
-    Floats,
-    as_rows,
-    check_finite,
-    check_k,
-    in_range,
-    like_input,
-    positive_per_row,
-)
+from polymargin.projections import _checks
 
 
 def project_top_k_cone(v: ArrayLike, k: int, bias: float = 0.0) -> Floats:
@@ -50,7 +43,7 @@ def project_top_k_cone(v: ArrayLike, k: int, bias: float = 0.0) -> Floats:
     >>> project_top_k_cone([3.0, 2.0, -1.0], k=2, bias=0.5)
     array([1.25, 1.25, 0.  ])
     """
-    V = as_rows(v)
+    V = _checks.as_rows(v)
     return _project(V, k, np.full(len(V), np.inf), bias, v)
 
 
@@ -88,13 +81,12 @@ def project_top_k_simplex(v: ArrayLike, k: int, r: ArrayLike = 1.0, bias: float 
     >>> project_top_k_simplex([0.25, 0.25, -3.0], k=2, r=2.0)
     array([0.25, 0.25, 0.  ])
     """
-    V = as_rows(v)
-    return _project(V, k, positive_per_row("r", r, len(V)), bias, v)
+    V = _checks.as_rows(v)
+    return _project(V, k, _checks.positive_per_row("r", r, len(V)), bias, v)
 
 
-def _project(V: Floats, k: int, bounds: NDArray[np.float64], bias: float, v: ArrayLike) -> Floats:
-    k = check_k(k, V.shape[1])
-    bias = in_range("bias", bias, 1e100, "be at least 0 and less than 1e100")
+def _project(V: Floats, k: int, bounds: Doubles, bias: float, v: ArrayLike) -> Floats:
+    k = _checks.check_k(k, V.shape[1])
+    bias = _checks.in_range("bias", bias, 1e100, "be at least 0 and less than 1e100")
     P = np.empty_like(V)
-    check_finite(core.project_top_k(V, k, bounds, bias, P))
-    return like_input(P, v)
+    return _checks.result(core.project_top_k(V, k, bounds, bias, P), P, v)

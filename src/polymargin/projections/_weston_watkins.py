@@ -8,16 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
+from polymargin.arrays import Floats
 from polymargin.core import core
-from polymargin.projections._checks import (
-    Floats,
-    as_rows,
-    check_finite,
-    check_method,
-    in_range,
-    like_input,
-    positive_per_row,
-)
+from polymargin.projections import _checks
 
 METHODS = ("newton", "walrus", "greedy")
 
@@ -70,14 +63,15 @@ def solve_weston_watkins(
     >>> solve_weston_watkins([3.0, 3.0, 3.0], C=0.5, method="walrus")
     array([0.5, 0.5, 0.5])
     """
-    V = as_rows(v)
-    bounds = positive_per_row("C", C, len(V))
-    check_method(method, METHODS)
-    tol = in_range("tol", tol, 1.0, "lie in [0, 1)")
+    V = _checks.as_rows(v)
+    bounds = _checks.positive_per_row("C", C, len(V))
+    _checks.check_method(method, METHODS)
+    tol = _checks.in_range("tol", tol, 1.0, "lie in [0, 1)")
     P = np.empty_like(V)
     violations = np.zeros(len(V))
     max_steps = 100 * V.shape[1] + 10_000
-    check_finite(core.solve_weston_watkins(method, V, bounds, tol, max_steps, violations, P))
+    bad_row = core.solve_weston_watkins(method, V, bounds, tol, max_steps, violations, P)
+    found = _checks.result(bad_row, P, v)
     missed = np.flatnonzero(violations > tol)
     if missed.size:
         warnings.warn(
@@ -87,4 +81,4 @@ def solve_weston_watkins(
             ConvergenceWarning,
             stacklevel=2,
         )
-    return like_input(P, v)
+    return found

@@ -117,30 +117,15 @@ class Control:
     it begins ``STEADY``. With one inexact pass per step every kappa has a gap it circles at, the
     larger the sooner, hence ``GROWN``. Examples that sleep miss the momentum, which can make the
     iterates circle without end, hence ``STANDING_STILL``.
-
-    Attributes
-    ----------
-    start : float
-        The first kappa.
-    grows : bool
-        Whether it grows by itself.
-    phase : Phase
-    steps : int
-        Passes in which it grew.
-    last_dual : float
-    lower_gap : float
-        The last gap that was lower than the one before by a factor worth the name,
-    passes_since : int
-        and how many passes ago that was.
     """
 
-    start: float
-    grows: bool
+    start: float  # the first kappa
+    grows: bool  # whether it grows by itself
     phase: Phase
-    steps: int = 0
+    steps: int = 0  # passes in which it grew
     last_dual: float = -math.inf
-    lower_gap: float = math.inf
-    passes_since: int = 0
+    lower_gap: float = math.inf  # the last that was lower than the one before by a factor,
+    passes_since: int = 0  # and how many passes ago that was
 
     def after_pass(self, kappa: float, dual: float, gap: float) -> Move:
         """What to do after a pass with `kappa` that led to this dual value and estimated gap."""

@@ -6,7 +6,6 @@ time fit in a fixed amount of memory, whatever the number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -26,25 +25,10 @@ def kernel_scores(
     dual_coef: Any,
     threads: int = 1,
 ) -> Floats:
-    """Compute the scores of rows.
+    """Scores of the rows of X, (n, n_classes), in its dtype, which is that of the support vectors.
 
-    Parameters
-    ----------
-    function : KernelFunction or None
-        None: X holds kernel values with the support vectors already.
-    X : array or CSR of shape (n, d)
-        Rows, in the dtype of the support vectors. With ``function=None``: (n, n_support).
-    support_vectors : array or CSR of shape (n_support, d)
-        Not used with ``function=None``.
-    dual_coef : array or sparse array of shape (n_classes, n_support)
-        Coefficients.
-    threads : int
-        A kernel that is a Python function is called by one thread only.
-
-    Returns
-    -------
-    array of shape (n, n_classes)
-        Scores, in the dtype of X.
+    Without a function X holds kernel values with the support vectors already, (n, n_support). A
+    kernel that is a Python function is called by one thread only.
     """
     n, n_support = X.shape[0], dual_coef.shape[1]
     scores = np.zeros((n, dual_coef.shape[0]), X.dtype)
@@ -68,16 +52,11 @@ def kernel_scores(
             K = function.block(A, support_vectors[part], None, b_norms)
             scores[start : start + rows] += K @ coef[:, part].T
 
-    run(one_block, range(0, n, rows), threads)
-    return scores
-
-
-def run(job: Any, arguments: Iterable[int], threads: int) -> None:
-    """Call the job with every argument, on some threads; the first error is raised."""
+    blocks = range(0, n, rows)
     if threads == 1:
-        for argument in arguments:
-            job(argument)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        for future in [pool.submit(job, argument) for argument in arguments]:
-            future.result()
+        for start in blocks:
+            one_block(start)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(one_block, blocks))  # raises the first error
+    return scores

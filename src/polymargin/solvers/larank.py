@@ -23,17 +23,10 @@ from polymargin.solvers.stopping import CertifiedGap, StoppingRule
 
 @dataclass(kw_only=True)
 class LaRankSolution(Outcome):
-    """A machine that has learned a batch.
-
-    Attributes
-    ----------
-    machine : LaRank
-    n_gap_evaluations : int
-        Kernel values computed for certificates.
-    """
+    """A machine that has learned a batch."""
 
     machine: LaRank = field(repr=False)
-    n_gap_evaluations: int
+    n_gap_evaluations: int  # kernel values computed for certificates
 
     @property
     def dual(self) -> float:
@@ -53,28 +46,10 @@ def solve_larank(
     verbose: int = 0,
     progress: Progress | None = None,
 ) -> LaRankSolution:
-    """Let a new machine learn a batch.
+    """Let a new machine learn a batch, in `orders`, one per epoch.
 
-    Parameters
-    ----------
-    machine : LaRank
-    problem : KernelProblem
-    orders : iterator of int64 arrays
-        The order of the examples in every epoch.
-    rule : StoppingRule or None
-        When to stop; None: after `max_epochs`, without a certificate.
-    max_epochs : int
-    threads : int
-        Of the scores for certificates.
-    verbose : int
-        Print a line per epoch.
-    progress : callable or None
-        Called after every epoch.
-
-    Returns
-    -------
-    LaRankSolution
-        Also on Ctrl-C, then with status ``"interrupted"`` and without a certificate.
+    Without a rule it stops after `max_epochs` without a certificate; so it does on Ctrl-C, with
+    status ``"interrupted"``. `threads` are those of the scores for certificates.
     """
     engine = LaRankEngine(machine, problem, orders, keep_rows=max_epochs > 1, threads=threads)
     run: Run[LaRank] = Run(

@@ -7,6 +7,7 @@ the weights are ``W = (kappa Y + V) / (1 + kappa)`` with ``V = sum_i x_i a_i^T``
 
 from __future__ import annotations
 
+import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,13 +43,7 @@ class SweepTotals(NamedTuple):
     entries: int
 
     def __add__(self, other: SweepTotals) -> SweepTotals:  # type: ignore[override]
-        return SweepTotals(
-            self.gap + other.gap,
-            self.loss + other.loss,
-            self.dual + other.dual,
-            self.moved + other.moved,
-            self.entries + other.entries,
-        )
+        return SweepTotals(*map(operator.add, self, other))
 
 
 class Pass(NamedTuple):
@@ -59,21 +54,7 @@ class Pass(NamedTuple):
 
 
 class State:
-    """The solver's working state for one problem.
-
-    Attributes
-    ----------
-    features : ndarray or None
-        The features W has rows for, where others occur in no example and are left out; None: all.
-    W : ndarray of shape (features and constant feature, padded classes)
-        Feature-major weights.
-    kappa : float
-        Strength of the proximal term.
-    Y : ndarray or None
-        Its centre; None while ``kappa`` is zero.
-    gap : ndarray of shape (n,)
-        Each example's share of the duality gap when it was last looked at.
-    """
+    """The solver's working state for one problem."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -82,14 +63,25 @@ class State:
         lanes = core.vector_bytes // dtype.itemsize
         self.ld = -(-problem.n_classes // lanes) * lanes
         self._c = np.array(problem.c, np.float64)  # the engine reads it: see set_cost
+        # features that occur in no example may have no row in W; None: all have one
         self._rows, self.features = problem.rows.layout(self.ld)
-        self.W = self.new_weights()
-        self.Y: Floats | None = None
-        self.kappa = 0.0
-        self.gap = np.zeros(n)
+        self.W = self.new_weights()  # a row per feature and one for the constant, padded classes
+        self.kappa = 0.0  # strength of the proximal term
+        self.Y: Floats | None = None  # its centre; None without one
+        self.gap = np.zeros(n)  # each example's share when it was last looked at
         self.threshold = np.zeros(n, dtype)
         self._violation: Doubles | None = None
-        self._engine = self._make_engine()
+        self._engine = core.linear_engine(
+            self._rows,
+            problem.loss.compiled,
+            intercept_scaling=problem.intercept_scaling,
+            n_classes=problem.n_classes,
+            y=np.ascontiguousarray(problem.y, np.int32),
+            c=self._c,
+            squared_norms=problem.squared_norms,
+            threshold=self.threshold,
+            gap=self.gap,
+        )
 
     def new_weights(self) -> Floats:
         """A zero array of the shape of W."""
@@ -108,20 +100,6 @@ class State:
             return coef, np.zeros(pb.n_classes, coef.dtype)
         return coef, weights[rows, : pb.n_classes] * coef.dtype.type(pb.intercept_scaling)
 
-    def _make_engine(self) -> Any:
-        pb = self.problem
-        return core.linear_engine(
-            self._rows,
-            pb.loss.compiled,
-            intercept_scaling=pb.intercept_scaling,
-            n_classes=pb.n_classes,
-            y=np.ascontiguousarray(pb.y, np.int32),
-            c=self._c,
-            squared_norms=pb.squared_norms,
-            threshold=self.threshold,
-            gap=self.gap,
-        )
-
     def set_cost(self, problem: Problem) -> None:
         """Go on with the same problem at other costs; the dual has to be made feasible for it."""
         self.problem = problem
@@ -135,14 +113,8 @@ class State:
     def sweep(self, order: Indices, mode: str = "rows", *, n_jobs: int = 1) -> SweepTotals:
         """Visit the examples of ``order``: exact block updates.
 
-        Parameters
-        ----------
-        order : int64 ndarray
-        mode : {"rows", "blocked", "listed"}
-            One at a time; in blocks (the same iterates up to rounding); or only the classes in each
-            example's dual row.
-        n_jobs : int
-            Threads of a blocked sweep.
+        Modes: "rows", one at a time; "blocked", in blocks (the same iterates up to rounding), on
+        `n_jobs` threads; "listed", only the classes in each example's dual row.
         """
         return SweepTotals(*self._engine.sweep(self.W, order, mode, self.scale, n_jobs))
 

@@ -60,18 +60,8 @@ class StreamSolver(Settings):
 class StreamModel:
     """The weights of a stream and what goes on improving them.
 
-    Parameters
-    ----------
-    settings : StreamSolver
-    loss : Loss
-        While there are no more classes than ``top_k``, its k is the number of wrong classes.
-    n_features : int
-    dtype : dtype
-        float32 or float64.
-    intercept_scaling : float
-        Value of the constant feature; 0 for no intercept.
-    seed : int
-        Of the choice of the examples that are visited again.
+    While there are no more classes than ``top_k``, the k of the loss is the number of wrong
+    classes. `seed` is that of the choice of the examples that are visited again.
     """
 
     def __init__(

@@ -20,8 +20,6 @@ from polymargin.arrays import Codes, Floats, Indices, Matrix
 from polymargin.core import core
 from polymargin.kernel_functions import KernelFunction
 
-Examples = Indices
-Slots = Codes
 # From this share of the slots on, values of all of them cost less than a copy of some rows.
 MOST = 0.75
 
@@ -58,7 +56,7 @@ class PatternStore(ABC):
         self._store.give_back()
 
     @abstractmethod
-    def vectors(self, slots: Slots) -> Matrix:
+    def vectors(self, slots: Codes) -> Matrix:
         """A copy of the rows of patterns."""
 
 
@@ -84,7 +82,7 @@ class VectorPatterns(PatternStore):
         else:
             self._store.lend(X.data, X.indices, X.indptr, first)
 
-    def vectors(self, slots: Slots) -> Matrix:
+    def vectors(self, slots: Codes) -> Matrix:
         """A copy of the rows of patterns."""
         rows: Matrix = self._store.vectors(slots)
         if self.is_sparse:
@@ -133,11 +131,11 @@ class CalledPatterns(VectorPatterns):
         del self._batch
         self._all = None
 
-    def example_rows(self, examples: Examples, slots: Slots) -> Floats:
+    def example_rows(self, examples: Indices, slots: Codes) -> Floats:
         """Kernel values of examples with patterns, (len(examples), len(slots))."""
         return self._values(self._batch[examples - self._first], slots)
 
-    def pattern_row(self, slot: int, slots: Slots) -> Floats:
+    def pattern_row(self, slot: int, slots: Codes) -> Floats:
         """Kernel values of a pattern with patterns."""
         return self._values(self.vectors(np.array([slot], np.int32)), slots).ravel()
 
@@ -148,12 +146,12 @@ class CalledPatterns(VectorPatterns):
         self._all = None
         return float(diagonal[0])
 
-    def keep(self, slots: Slots) -> None:
+    def keep(self, slots: Codes) -> None:
         """Keep only these patterns, renumbered in this order."""
         self._store.keep(slots)
         self._all = None
 
-    def _values(self, A: Matrix, slots: Slots) -> Floats:
+    def _values(self, A: Matrix, slots: Codes) -> Floats:
         n = len(self)
         if len(slots) < MOST * n:
             B = self.vectors(slots)
@@ -169,16 +167,16 @@ class CalledPatterns(VectorPatterns):
 class PrecomputedPatterns(PatternStore):
     """Patterns of a given Gram matrix: a pattern is a column number."""
 
-    def __init__(self, dtype: DTypeLike, columns: Examples | None = None) -> None:
+    def __init__(self, dtype: DTypeLike, columns: Indices | None = None) -> None:
         self.dtype = np.dtype(dtype)
         self._store = _compiled("GramPatterns", dtype)()
         if columns is not None:
             self._store.set_columns(columns)
 
     @property
-    def columns(self) -> Examples:
+    def columns(self) -> Indices:
         """The column of every pattern."""
-        columns: Examples = self._store.columns()
+        columns: Indices = self._store.columns()
         return columns
 
     def lend(self, X: Matrix, first: int) -> None:
@@ -186,7 +184,7 @@ class PrecomputedPatterns(PatternStore):
         assert first == 0, "a Gram matrix knows no examples but its own"
         self._store.lend(X)
 
-    def vectors(self, slots: Slots) -> Matrix:
+    def vectors(self, slots: Codes) -> Matrix:
         """A copy of the rows of patterns: they have none."""
         return np.empty((0, 0))
 

@@ -18,7 +18,6 @@ from sklearn.utils import check_random_state
 
 from polymargin import DualSolver, Problem
 from polymargin.solvers import CertifiedGap
-from polymargin.solvers.dual import FEW_PASSES
 from polymargin.solvers.engines.linear import LinearEngine
 from polymargin.solvers.progress import History
 from polymargin.solvers.run import Clock, Run
@@ -96,9 +95,7 @@ def trace(
     found = Trace()
     rng = np.random.default_rng(check_random_state(seed).randint(np.iinfo(np.int32).max))
     began, paused, due = time.process_time(), 0.0, 0.0
-    engine = LinearEngine(
-        problem, solver, rng, n_jobs=1, few=not solver.certify and max_iter <= FEW_PASSES
-    )
+    engine = LinearEngine(problem, solver, rng, n_jobs=1, max_iter=max_iter)
     run = Run(
         engine,
         CertifiedGap(0.0),

@@ -152,7 +152,7 @@ def test_the_start_is_feasible_and_the_best_on_its_ray(loss, ratio):
     X, y = make_problem()
     problem = problem_of(X, y, loss)
     rng = np.random.default_rng(0)
-    engine = LinearEngine(problem, DualSolver(), rng, n_jobs=1, few=False)
+    engine = LinearEngine(problem, DualSolver(), rng, n_jobs=1, max_iter=100)
     engine.start(None)
     while not engine.advance(0.0, lambda: False).gap <= 1e-3:
         pass

@@ -3,11 +3,4 @@
 from polymargin.data.rows import CsrRows, DenseRows, Rows, as_rows
 from polymargin.data.structure import canonical_csr, check_sparse_structure
 
-__all__ = [
-    "CsrRows",
-    "DenseRows",
-    "Rows",
-    "as_rows",
-    "canonical_csr",
-    "check_sparse_structure",
-]
+__all__ = ["CsrRows", "DenseRows", "Rows", "as_rows", "canonical_csr", "check_sparse_structure"]

@@ -22,8 +22,6 @@ from polymargin.solvers.settings import RandomState, Settings, draw_seed
 from polymargin.solvers.solution import Solution
 from polymargin.solvers.stopping import CertifiedGap, MostSeconds, Status, StoppingRule
 
-FEW_PASSES = 5
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DualSolver(Settings):
@@ -141,7 +139,8 @@ class DualSolver(Settings):
             file = checkpoint.open(
                 dependencies(problem, self, tol, given, n_jobs, start=start, length=length)
             )
-        engine = self._engine(problem, np.random.default_rng(seed), max_iter, n_jobs)
+        rng = np.random.default_rng(seed)
+        engine = LinearEngine(problem, self, rng, n_jobs=n_jobs, max_iter=max_iter)
         engine.start(start)
         run = self._run(engine, tol, max_iter, verbose, clock)
         run.loop(progress, file)
@@ -193,7 +192,7 @@ class DualSolver(Settings):
                 continue
             clock = Clock()
             if engine is None:
-                engine = self._engine(scaled, rng, max_iter, n_jobs)
+                engine = LinearEngine(scaled, self, rng, n_jobs=n_jobs, max_iter=max_iter)
                 engine.start(None)
             else:
                 engine.move_to(scaled)
@@ -207,12 +206,6 @@ class DualSolver(Settings):
                 return
         if file is not None:
             file.remove()
-
-    def _engine(
-        self, problem: Problem, rng: np.random.Generator, max_iter: int, n_jobs: int
-    ) -> LinearEngine:
-        few = not self.certify and max_iter <= FEW_PASSES
-        return LinearEngine(problem, self, rng, n_jobs=n_jobs, few=few)
 
     def _run(
         self, engine: LinearEngine, tol: float, max_iter: int, verbose: int, clock: Clock
@@ -273,17 +266,16 @@ class DualSolver(Settings):
 
 def solution_of(run: Run[LinearModel], engine: LinearEngine) -> Solution:
     """What a run found."""
-    best, pb = run.result(), engine.problem
-    assert best.model is not None
-    coef, intercept = engine.state.split(best.model.weights)
+    (certificate, model), pb = run.result(), engine.problem
+    coef, intercept = engine.state.split(model.weights)
     return Solution(
         coef=coef,
         intercept=intercept,
-        certificate=best.certificate,
+        certificate=certificate,
         n_iter=run.n_iter,
         history=run.history.arrays(),
         status=run.status,
-        block=best.model.block,
+        block=model.block,
         c=pb.c,
         y=pb.y,
         loss=pb.loss,

@@ -73,21 +73,8 @@ class KernelSolver(Settings):
     ) -> KernelSolution:
         """Solve ``problem`` to a relative duality gap of ``tol``.
 
-        Parameters
-        ----------
-        problem : KernelProblem
-        tol : float
-        max_iter : int
-            Working sets at most.
-        cache_bytes : int
-            For kernel rows that are kept.
-        random_state : int, RandomState or None
-        verbose : int
-            Print a line per round.
-        start : DualSolution or None
-            Warm start from the solution of the same data with other weights.
-        progress : callable or None
-            Called after every round with a dict, as by :meth:`DualSolver.solve`.
+        The arguments are those of :meth:`DualSolver.solve`, with working sets for passes;
+        ``cache_bytes`` are for kernel rows that are kept.
 
         Returns
         -------
@@ -111,14 +98,13 @@ class KernelSolver(Settings):
             clock=clock,
         )
         run.loop(progress)
-        best = run.result()
-        assert best.model is not None
+        certificate, block = run.result()
         return KernelSolution(
-            certificate=best.certificate,
+            certificate=certificate,
             n_iter=run.n_iter,
             history=run.history.arrays(),
             status=run.status,
-            block=best.model,
+            block=block,
             c=problem.c,
             y=problem.y,
             loss=problem.loss,

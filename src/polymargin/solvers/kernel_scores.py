@@ -19,11 +19,7 @@ SUPPORT_AT_ONCE = 2048
 
 
 def kernel_scores(
-    function: KernelFunction | None,
-    X: Any,
-    support_vectors: Any,
-    dual_coef: Any,
-    threads: int = 1,
+    function: KernelFunction | None, X: Any, support_vectors: Any, dual_coef: Any, threads: int = 1
 ) -> Floats:
     """Scores of the rows of X, (n, n_classes), in its dtype, which is that of the support vectors.
 

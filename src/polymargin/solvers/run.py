@@ -146,6 +146,7 @@ class Run(Generic[Model]):
         if rule is not self.rule or seen is None or not seen.provisional:
             return True
         self.certificate = self.engine.certify()
+        self.best = Best(self.certificate, None)
         self._certified = self.n_iter
         return rule.met(self._look(None))
 
@@ -199,18 +200,13 @@ class Run(Generic[Model]):
             is_last = self.rule.met(self._look(None))
             self.best = Best(found, self.engine.model(copy=not is_last))
 
-    def result(self) -> Best[Model]:
+    def result(self) -> tuple[Certificate, Model]:
         """The best certified model; without certificates, the last one."""
-        if self.certify and (self.best is None or self.engine.last_is_best):
-            if self._certified < self.n_iter or self.status is Status.INTERRUPTED:
-                self._certify(None)
-            assert self.certificate is not None
-            if self.engine.last_is_best or self.best is None:
-                self.best = Best(self.certificate, None)
-        nothing = Certificate(math.nan, math.nan)
-        found = Best(nothing, None) if self.best is None else self.best
-        model = self.engine.model(copy=False) if found.model is None else found.model
-        return Best(found.certificate, model)
+        stale = self._certified < self.n_iter or self.status is Status.INTERRUPTED
+        if self.certify and stale and (self.best is None or self.engine.last_is_best):
+            self._certify(None)
+        best = self.best or Best(Certificate(math.nan, math.nan), None)
+        return best.certificate, self.engine.model(copy=False) if best.model is None else best.model
 
     def _record(self, seen: Seen) -> Record:
         best = math.nan if self.best is None else self.best.certificate.gap

@@ -153,14 +153,7 @@ class StreamModel:
         if self.intercept_scaling:
             self.W[self.n_features, new] = intercept / self.intercept_scaling
 
-    def learn(
-        self,
-        rows: Rows,
-        columns: Codes,
-        c: Doubles,
-        first: int,
-        last: int,
-    ) -> None:
+    def learn(self, rows: Rows, columns: Codes, c: Doubles, first: int, last: int) -> None:
         """One step for each of the rows ``first`` to ``last``; those of weight zero are absent."""
         norms = rows.squared_norms + self.intercept_scaling**2
         chunk = max(64, int(CHUNK / ((rows.per_row + 1) * self.W.shape[1])))

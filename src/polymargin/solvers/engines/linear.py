@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 CHUNK = {"rows": 2e8, "listed": 2e8, "blocked": 4e9}  # multiplications between looks at Ctrl-C
 L2_BYTES = 400_000
 MANY_VECTORS = 16
+FEW_PASSES = 5  # so few are not accelerated
 Schedule = AdaptiveSchedule | SequentialSchedule
 
 
@@ -58,7 +59,7 @@ class LinearModel:
 
 
 class LinearEngine(Engine[LinearModel]):
-    """Passes over the examples of a linear problem; `few`: only a few of them will be made."""
+    """Passes over the examples of a linear problem."""
 
     last_is_best = False
 
@@ -69,13 +70,13 @@ class LinearEngine(Engine[LinearModel]):
         rng: np.random.Generator,
         *,
         n_jobs: int,
-        few: bool,
+        max_iter: int,
     ) -> None:
         self.problem = problem
         self.settings = settings
         self.n_jobs = n_jobs
         self._rng = rng
-        self._few = few
+        self._few = not settings.certify and max_iter <= FEW_PASSES
         self.state = State(problem)
         self._mode = sweep_mode(self.state, settings.blocked)
         self.state.set_method(

@@ -101,11 +101,7 @@ class LaRank:
                 self.patterns.give_back()
 
     def epoch(
-        self,
-        order: Indices,
-        codes: Codes,
-        bound: float = np.inf,
-        keep_rows: bool = False,
+        self, order: Indices, codes: Codes, bound: float = np.inf, keep_rows: bool = False
     ) -> None:
         """Process examples of the batch at hand, in this order, once.
 

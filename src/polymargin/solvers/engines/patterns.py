@@ -100,8 +100,7 @@ class VectorPatterns(PatternStore):
 
     def __getstate__(self) -> dict[str, Any]:
         vectors = self.vectors(np.arange(len(self), dtype=np.int32))
-        counts = {"n_evaluations": self.n_evaluations}
-        return {"function": self.function, "vectors": vectors, **counts}
+        return {"function": self.function, "vectors": vectors, "n_evaluations": self.n_evaluations}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ = self.of_rows(state["function"], state["vectors"]).__dict__
@@ -189,8 +188,7 @@ class PrecomputedPatterns(PatternStore):
         return np.empty((0, 0))
 
     def __getstate__(self) -> dict[str, Any]:
-        counts = {"n_evaluations": self.n_evaluations}
-        return {"dtype": self.dtype, "columns": self.columns, **counts}
+        return {"dtype": self.dtype, "columns": self.columns, "n_evaluations": self.n_evaluations}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ = PrecomputedPatterns(state["dtype"], state["columns"]).__dict__

@@ -40,8 +40,10 @@ def trace() -> list[tuple[str, str, str]]:
             return
         if frame.f_code.co_name in ("<module>", "<lambda>") or "property" in frame.f_code.co_name:
             return
-        function = frame.f_code.co_qualname if hasattr(frame.f_code, "co_qualname") else ""
-        found[name] = (function or frame.f_code.co_name, module_of(frame.f_back) or "the caller")
+        function = frame.f_code.co_qualname
+        if function.startswith("__create_fn__"):  # of a dataclass
+            function = f"{type(frame.f_locals['self']).__name__}.{frame.f_code.co_name}"
+        found[name] = (function, module_of(frame.f_back) or "the caller")
 
     sys.setprofile(enter)
     try:

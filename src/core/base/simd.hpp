@@ -190,12 +190,19 @@ PM_INLINE unsigned greater_mask(const float* b, float t) {
 #endif
 }
 
-// f(j) for every j with b[j] > t, in order; `padded` is a multiple of the vector width.
+// f(j) for every j with b[j] > t, in order; `padded` is a multiple of the vector width. First all
+// comparisons of a word, then its bits: few of them are set, and branches on each vector are hard
+// to predict.
 template <class T, class F>
 PM_INLINE void for_each_greater(const T* b, int padded, T t, F&& f) {
-    for (int j = 0; j < padded; j += kLanes<T>)
-        for (unsigned mask = greater_mask(b + j, t); mask != 0; mask &= mask - 1)
-            f(j + std::countr_zero(mask));
+    constexpr int kWord = 64;
+    for (int first = 0; first < padded; first += kWord) {
+        const int width = padded - first < kWord ? padded - first : kWord;
+        std::uint64_t word = 0;
+        for (int j = 0; j < width; j += kLanes<T>)
+            word |= std::uint64_t(greater_mask(b + first + j, t)) << j;
+        for (; word != 0; word &= word - 1) f(first + std::countr_zero(word));
+    }
 }
 
 }  // namespace pm

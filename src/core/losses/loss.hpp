@@ -58,9 +58,13 @@ template <class T>
 PM_INLINE double excess_sum(const T* h, int padded, T t) {
     using V = Vec<T>;
     const V low = V::set1(t), zero = V::set1(T(0));
-    V total = zero;
-    for (int j = 0; j < padded; j += kLanes<T>) total = total + V::max(V::load(h + j) - low, zero);
-    return double(total.sum());
+    V total[4] = {zero, zero, zero, zero};  // four chains hide the latency
+    int j = 0;
+    for (; j + 4 * kLanes<T> <= padded; j += 4 * kLanes<T>)
+        PM_UNROLL for (int r = 0; r < 4; ++r) total[r] =
+            total[r] + V::max(V::load(h + j + r * kLanes<T>) - low, zero);
+    for (; j < padded; j += kLanes<T>) total[0] = total[0] + V::max(V::load(h + j) - low, zero);
+    return double(((total[0] + total[1]) + (total[2] + total[3])).sum());
 }
 
 inline double top_k_sum(std::vector<double>& values, int k) {
@@ -105,18 +109,17 @@ struct TopKLoss : HingeLoss {
     double cap(double c) const { return c / k; }
 };
 
-// Crammer-Singer, Weston-Watkins and top-k beta: only classes above a lower bound of the root can
-// have p > 0, so the Newton iteration runs on those few.
+// Crammer-Singer, Weston-Watkins and top-k beta: the Newton iteration on all classes, a few vector
+// passes from the root of the last visit, then a list of the few classes above the root.
 template <bool Capped, class T>
 PM_INLINE T solve_by_threshold(const T* b, int padded, double u, double s, T guess,
                                Block<T>& block) {
+    constexpr T slack = T(1e-3);  // rounding must not drop a class
     block.count = 0;
     const T b_max = vector_max(b, padded);
     if (!(b_max > T(0))) return T(0);
-    block.gather(b, padded, threshold_floor(b_max, T(u), T(s)));
-    const int listed = round_up_lanes<T>(block.count);
-    for (int e = block.count; e < listed; ++e) block.b[e] = -kInfinity<T>;
-    const T t = solve_threshold<Capped>(block.b.data(), listed, T(u), T(s), guess);
+    const T t = solve_threshold<Capped>(b, padded, T(u), T(s), guess, b_max);
+    block.gather(b, padded, t - slack * (b_max - t));
     block.clip(refined_threshold(block.b.data(), block.count, t, u, s), u);
     block.scale_to(s);
     return t;

@@ -24,37 +24,41 @@ struct ThresholdPiece {
 template <bool Capped, class T>
 PM_INLINE ThresholdPiece<T> threshold_piece(const T* b, int padded, T t, T u) {
     using V = Vec<T>;
-    const V low = V::set1(t), one = V::set1(T(1));
-    V sum = V::set1(T(0)), count = sum, full = sum;
-    if constexpr (Capped) {
-        const V high = V::set1(t + u);
-        for (int j = 0; j < padded; j += kLanes<T>) {
-            const V x = V::load(b + j);
-            const V below = V::where_greater(high, x, one);  // not at the bound
-            const V above = V::where_greater(x, low, one);   // not at zero
-            const V free = above * below;
-            sum = sum + V::where_greater(free, V::set1(T(0)), x);
-            count = count + free;
-            full = full + above;
+    constexpr int chains = 2;  // of sums: they hide the latency
+    const V low = V::set1(t), high = V::set1(t + u), one = V::set1(T(1)), zero = V::set1(T(0));
+    V sum[chains] = {zero, zero}, count[chains] = {zero, zero}, full[chains] = {zero, zero};
+    const auto add = [&](int r, const V x) {
+        const V above = V::where_greater(x, low, one);  // not at zero
+        if constexpr (Capped) {
+            const V free = above * V::where_greater(high, x, one);  // nor at the bound
+            sum[r] = sum[r] + V::where_greater(free, zero, x);
+            count[r] = count[r] + free;
+            full[r] = full[r] + above;
+        } else {
+            sum[r] = sum[r] + V::where_greater(x, low, x);
+            count[r] = count[r] + above;
         }
-        const T free_count = count.sum();
-        return {sum.sum(), free_count, full.sum() - free_count};
-    } else {
-        for (int j = 0; j < padded; j += kLanes<T>) {
-            const V x = V::load(b + j);
-            sum = sum + V::where_greater(x, low, x);
-            count = count + V::where_greater(x, low, one);
-        }
-        return {sum.sum(), count.sum(), T(0)};
-    }
+    };
+    int j = 0;
+    for (; j + chains * kLanes<T> <= padded; j += chains * kLanes<T>)
+        PM_UNROLL for (int r = 0; r < chains; ++r) add(r, V::load(b + j + r * kLanes<T>));
+    if (j < padded) add(0, V::load(b + j));
+    const T free_count = (count[0] + count[1]).sum();
+    return {(sum[0] + sum[1]).sum(), free_count,
+            Capped ? (full[0] + full[1]).sum() - free_count : T(0)};
 }
 
 template <class T>
 PM_INLINE T vector_max(const T* b, int padded) {
     using V = Vec<T>;
-    V best = V::load(b);
-    for (int j = kLanes<T>; j < padded; j += kLanes<T>) best = V::max(best, V::load(b + j));
-    return best.maximum();
+    V best[4];  // four chains hide the latency
+    PM_UNROLL for (int r = 0; r < 4; ++r) best[r] = V::load(b);
+    int j = 0;
+    for (; j + 4 * kLanes<T> <= padded; j += 4 * kLanes<T>)
+        PM_UNROLL for (int r = 0; r < 4; ++r) best[r] =
+            V::max(best[r], V::load(b + j + r * kLanes<T>));
+    for (; j < padded; j += kLanes<T>) best[0] = V::max(best[0], V::load(b + j));
+    return V::max(V::max(best[0], best[1]), V::max(best[2], best[3])).maximum();
 }
 
 // A lower bound of the root: the largest p alone, min(u, b_max - t), is at most min(t, s).
@@ -65,14 +69,13 @@ PM_INLINE T threshold_floor(T b_max, T u, T s) {
     return s < u && b_max - s > floor ? b_max - s : floor;
 }
 
-// The root t. b has `padded` entries, a multiple of the vector width, filled up with -infinity;
-// t0 is a guess (the root at the example's last visit). At most O(log) bisections are added to the
-// finitely many Newton steps.
+// The root t. b has `padded` entries, a multiple of the vector width, filled up with -infinity, the
+// largest b_max > 0; t0 is a guess (the root at the example's last visit). At most O(log) bisections
+// are added to the finitely many Newton steps.
 template <bool Capped, class T>
-T solve_threshold(const T* b, int padded, T u, T s, T t0) {
-    T lo = T(0), hi = vector_max(b, padded);
-    if (!(hi > T(0))) return T(0);
-    T t = (t0 > lo && t0 < hi) ? t0 : T(0);
+T solve_threshold(const T* b, int padded, T u, T s, T t0, T b_max) {
+    T lo = threshold_floor(b_max, u, s), hi = b_max;
+    T t = (t0 > lo && t0 < hi) ? t0 : lo;
     T last_free = T(-1), last_full = T(-1);
     bool last_tight = false;
     for (int iteration = 0; iteration < 256; ++iteration) {

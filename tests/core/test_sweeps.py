@@ -55,6 +55,7 @@ def test_csr_and_dense_and_blocked_sweeps_agree(name, dtype, bias, n_classes):
         (np.int64, ["rows"] * 3, 1),
         ("dense", ["blocked"] * 3, 1),
         ("dense", ["blocked"] * 3, 2),
+        ("dense", ["by_class"] * 3, 1),
     ):
         problem = make_problem(name, dtype, layout=layout, n_classes=n_classes, bias=bias)
         W = run(problem, modes, n_jobs).W
@@ -65,7 +66,21 @@ def test_csr_and_dense_and_blocked_sweeps_agree(name, dtype, bias, n_classes):
 def test_blocks_of_many_examples_agree(name):
     problem = make_problem(name, n=700, d=40, n_classes=50)
     reference = run(problem, ["rows"] * 2).W
-    assert np.abs(run(problem, ["blocked"] * 2).W - reference).max() <= 1e-10
+    for mode in ("blocked", "by_class"):
+        assert np.abs(run(problem, [mode] * 2).W - reference).max() <= 1e-10
+
+
+@every_loss
+@every_dtype
+@pytest.mark.parametrize("bias", [0.0, 2.0])
+def test_listed_classes_of_csr_and_dense_rows_agree(name, dtype, bias):
+    """Dense rows are swept on a copy of the weights by class."""
+    modes = ["rows", "rows", "listed", "listed", "rows", "listed"]
+    sizes = {"n": 200, "d": 37, "n_classes": 26, "bias": bias}
+    reference = run(make_problem(name, dtype, layout=np.int32, **sizes), modes)
+    dense = run(make_problem(name, dtype, **sizes), modes)
+    scale = np.abs(reference.W).max()
+    assert np.abs(dense.W - reference.W).max() <= 10 * tolerance(dtype) * scale
 
 
 @every_loss

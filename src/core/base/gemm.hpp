@@ -3,11 +3,12 @@
 // A plain BLAS would need its thread count changed for the whole process; results must not depend
 // on who else calls it. The loops are those of Goto and van de Geijn (2008): a panel of B stays in
 // the first-level cache while the packed rows of A pass by from the second. A and B are given as
-// functions that return pointers, so that rows may lie anywhere.
+// functions that return pointers, so that rows may lie anywhere, and be of another type than C.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "base/simd.hpp"
@@ -65,12 +66,15 @@ void micro_rows(int rows, int depth, const T* a, const T* b, T* C, std::int64_t 
 template <class T>
 inline constexpr int kPackedRows = kPackedBytes / int(sizeof(T)) / kDepth / kTileRows * kTileRows;
 
-// Packed panels; one per thread, so that nothing is allocated per product.
+// Packed panels for products of so many columns; one per thread, so that nothing is allocated per
+// product.
 template <class T>
 struct GemmScratch {
     static constexpr int width = kTileVectors * kLanes<T>;
-    std::vector<T> a = std::vector<T>(kPackedRows<T> * kDepth);
-    std::vector<T> b = std::vector<T>((kPackedColumns + width) * kDepth);
+    explicit GemmScratch(std::int64_t columns = kPackedColumns)
+        : a(kPackedRows<T> * kDepth),
+          b((std::min<std::int64_t>(columns, kPackedColumns) + width) * kDepth) {}
+    std::vector<T> a, b;
 };
 
 // An operand whose entries at (index, depth) are row(index)[depth],
@@ -82,19 +86,22 @@ struct ByIndex {
     void pack(std::int64_t index, int count, std::int64_t k0, int depth, T* out) const {
         int l = 0;
 #ifdef PM_SHUFFLES
-        for (; l + kLanes<T> <= count; l += kLanes<T>) {
-            const T* from[kLanes<T>];
-            for (int r = 0; r < kLanes<T>; ++r) from[r] = row(index + l + r) + k0;
-            int k = 0;
-            for (; k + kLanes<T> <= depth; k += kLanes<T>)
-                transpose_square([&](int r) { return from[r] + k; }, out + k * Width + l, Width);
-            for (; k < depth; ++k)
-                for (int r = 0; r < kLanes<T>; ++r) out[k * Width + l + r] = from[r][k];
+        if constexpr (std::is_same_v<decltype(row(index)), const T*>) {
+            for (; l + kLanes<T> <= count; l += kLanes<T>) {
+                const T* from[kLanes<T>];
+                for (int r = 0; r < kLanes<T>; ++r) from[r] = row(index + l + r) + k0;
+                int k = 0;
+                for (; k + kLanes<T> <= depth; k += kLanes<T>)
+                    transpose_square([&](int r) { return from[r] + k; }, out + k * Width + l,
+                                     Width);
+                for (; k < depth; ++k)
+                    for (int r = 0; r < kLanes<T>; ++r) out[k * Width + l + r] = from[r][k];
+            }
         }
 #endif
         for (; l < count; ++l) {
-            const T* from = row(index + l) + k0;
-            for (int k = 0; k < depth; ++k) out[k * Width + l] = from[k];
+            const auto* from = row(index + l) + k0;
+            for (int k = 0; k < depth; ++k) out[k * Width + l] = T(from[k]);
         }
     }
 };
@@ -108,7 +115,7 @@ struct ByDepth {
     template <int Width, class T>
     void pack(std::int64_t index, int count, std::int64_t k0, int depth, T* out) const {
         for (int k = 0; k < depth; ++k) {
-            const T* from = row(k0 + k) + index;
+            const auto* from = row(k0 + k) + index;
             if (count == Width)
                 std::copy_n(from, Width, out + k * Width);
             else

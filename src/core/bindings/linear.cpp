@@ -9,6 +9,7 @@
 #include "bindings/rows.hpp"
 #include "sweeps/extrapolate.hpp"
 #include "sweeps/sweep_blocked.hpp"
+#include "sweeps/sweep_by_class.hpp"
 #include "sweeps/sweep_rows.hpp"
 
 namespace nb = nanobind;
@@ -38,8 +39,9 @@ class LinearEngine : public Blocks<T> {
         check_weights(W.shape(0), W.shape(1));
         this->check_order(order);
         const bool dense = std::holds_alternative<pm::DenseMatrix<T>>(X_);
-        require(mode == "rows" || mode == "listed" || (dense && mode == "blocked"),
-                "sweep mode must be rows, listed or, for dense data, blocked");
+        require(mode == "rows" || mode == "listed" ||
+                    (dense && (mode == "blocked" || mode == "by_class")),
+                "sweep mode must be rows, listed or, for dense data, blocked or by_class");
         nb::gil_scoped_release release;
         const auto ld = static_cast<std::int64_t>(W.shape(1));
         const auto count = static_cast<std::int64_t>(order.shape(0));
@@ -47,13 +49,20 @@ class LinearEngine : public Blocks<T> {
             [&](const auto& loss, const auto& X) {
                 auto& ex = this->examples_;
                 auto& dual = this->dual_;
-                if (mode == "listed")
-                    return pm::sweep_listed_classes(loss, X, ex, dual, W.data(), ld, order.data(),
-                                                    count, scale);
-                if constexpr (std::is_same_v<std::decay_t<decltype(X)>, pm::DenseMatrix<T>>)
+                if constexpr (std::is_same_v<std::decay_t<decltype(X)>, pm::DenseMatrix<T>>) {
                     if (mode == "blocked")
                         return pm::sweep_blocked(loss, X, ex, dual, W.data(), ld, order.data(),
                                                  count, scale, threads);
+                    if (mode == "by_class")
+                        return pm::sweep_all_by_class(loss, X, ex, dual, W.data(), ld, order.data(),
+                                                      count, scale);
+                    if (mode == "listed" && count >= ex.n_classes)  // worth a copy of W
+                        return pm::sweep_listed_by_class(loss, X, ex, dual, W.data(), ld,
+                                                         order.data(), count, scale);
+                }
+                if (mode == "listed")
+                    return pm::sweep_listed_classes(loss, X, ex, dual, W.data(), ld, order.data(),
+                                                    count, scale);
                 return pm::sweep_all_classes(loss, X, ex, dual, W.data(), ld, order.data(), count,
                                              scale);
             },

@@ -9,29 +9,10 @@
 
 #include "base/gemm.hpp"
 #include "larank/pattern_source.hpp"
+#include "rows/inner_products.hpp"
 #include "rows/rows.hpp"
 
 namespace pm {
-
-// x.z_r of N rows z_r: two chains of sums each, which hides the latency of an addition.
-template <int N, class T>
-PM_INLINE void inner_products(const T* x, const T* const* rows, std::int64_t d, T* out) {
-    using V = Vec<T>;
-    constexpr int lanes = kLanes<T>;
-    V even[N], odd[N];
-    PM_UNROLL for (int r = 0; r < N; ++r) even[r] = odd[r] = V::set1(T(0));
-    std::int64_t k = 0;
-    for (; k + 2 * lanes <= d; k += 2 * lanes) {
-        const V x0 = V::load(x + k), x1 = V::load(x + k + lanes);
-        PM_UNROLL for (int r = 0; r < N; ++r) {
-            even[r] = V::fma(x0, V::load(rows[r] + k), even[r]);
-            odd[r] = V::fma(x1, V::load(rows[r] + k + lanes), odd[r]);
-        }
-    }
-    PM_UNROLL for (int r = 0; r < N; ++r) out[r] = (even[r] + odd[r]).sum();
-    for (; k < d; ++k)
-        for (int r = 0; r < N; ++r) out[r] += x[k] * rows[r][k];
-}
 
 template <class T>
 class DenseRows {
@@ -90,17 +71,7 @@ class DenseRows {
     }
 
     void single(const T* x, const std::int32_t* slots, std::int64_t n, T* out) const {
-        constexpr int at_once = 4;
-        const T* rows[at_once];
-        std::int64_t j = 0;
-        for (; j + at_once <= n; j += at_once) {
-            for (int r = 0; r < at_once; ++r) rows[r] = row(slots[j + r]).value_;
-            inner_products<at_once>(x, rows, d_, out + j);
-        }
-        for (; j < n; ++j) {
-            rows[0] = row(slots[j]).value_;
-            inner_products<1>(x, rows, d_, out + j);
-        }
+        inner_products_of(x, [&](std::int64_t j) { return row(slots[j]).value_; }, n, d_, out);
     }
 
     std::int64_t d_;

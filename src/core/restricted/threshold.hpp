@@ -70,8 +70,8 @@ PM_INLINE T threshold_floor(T b_max, T u, T s) {
 }
 
 // The root t. b has `padded` entries, a multiple of the vector width, filled up with -infinity, the
-// largest b_max > 0; t0 is a guess (the root at the example's last visit). At most O(log) bisections
-// are added to the finitely many Newton steps.
+// largest b_max > 0; t0 is a guess (the root at the example's last visit). At most O(log)
+// bisections are added to the finitely many Newton steps.
 template <bool Capped, class T>
 T solve_threshold(const T* b, int padded, T u, T s, T t0, T b_max) {
     T lo = threshold_floor(b_max, u, s), hi = b_max;

@@ -3,7 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <vector>
 
+#include "base/gemm.hpp"
 #include "base/parallel.hpp"
 #include "rows/rows.hpp"
 #include "sweeps/dual_rows.hpp"
@@ -11,30 +15,82 @@
 
 namespace pm {
 
+// The scores of some examples at a time, in double; one per thread.
+template <class Matrix, class T>
+class PreciseScores {
+  public:
+    PreciseScores(const Matrix& X, const T* W, std::int64_t ld) : X_(X), W_(W), ld_(ld) {
+        if constexpr (dense)
+            if (X.d * ld * std::int64_t(sizeof(T)) > kSmall) {
+                rows_ = kPackedRows<double>;
+                gemm_ = std::make_unique<GemmScratch<double>>(ld);
+            }
+        scores_.resize(rows_ * ld);
+    }
+
+    // f(i, scores) for the examples [begin, end).
+    template <class F>
+    void of(std::int64_t begin, std::int64_t end, F&& f) {
+        for (std::int64_t first = begin; first < end; first += rows_) {
+            const std::int64_t last = std::min(first + rows_, end);
+            compute(first, last);
+            for (std::int64_t i = first; i < last; ++i) f(i, scores_.data() + (i - first) * ld_);
+        }
+    }
+
+  private:
+    static constexpr bool dense = std::is_same_v<Matrix, DenseMatrix<T>>;
+    static constexpr std::int64_t kSmall =
+        32768;  // bytes of weights that a product does not pay for
+
+    void compute(std::int64_t first, std::int64_t last) {
+        if constexpr (dense)
+            if (gemm_ != nullptr) return compute_product(first, last);
+        if constexpr (sizeof(T) == sizeof(double))
+            row_scores(X_, first, W_, ld_, scores_.data());
+        else
+            row_scores_precise(X_, first, W_, ld_, scores_.data());
+    }
+    // As a product of matrices, which reads W once for many examples.
+    void compute_product(std::int64_t first, std::int64_t last) {
+        const T* W_bias = W_ + X_.d * ld_;
+        for (std::int64_t i = first; i < last; ++i)
+            for (std::int64_t j = 0; j < ld_; ++j)
+                scores_[(i - first) * ld_ + j] =
+                    X_.bias != T(0) ? double(X_.bias) * double(W_bias[j]) : 0.0;
+        const auto example = [&](std::int64_t i) { return X_.data + (first + i) * X_.d; };
+        const auto weights = [&](std::int64_t feature) { return W_ + feature * ld_; };
+        gemm_add(0, last - first, 0, ld_, X_.d, ByIndex{example}, ByDepth{weights}, scores_.data(),
+                 ld_, *gemm_);
+    }
+
+    const Matrix& X_;
+    const T* W_;
+    std::int64_t ld_;
+    std::int64_t rows_ = 1;  // at a time
+    std::vector<double> scores_;
+    std::unique_ptr<GemmScratch<double>> gemm_;
+};
+
 // value[i] = c_i loss_i, gap[i] its share of the gap (zero for rows without features).
 template <class Loss, class Matrix, class T>
 void evaluate_examples(const Loss& loss, const Matrix& X, const T* W, std::int64_t ld,
                        const Examples<T>& ex, const DualRows<T>& dual, int threads, double* value,
                        double* gap) {
     Team(threads).ranges(X.n, 1, [&](int, std::int64_t begin, std::int64_t end) {
-        std::vector<double> s(ld);
         const int padded = static_cast<int>(ld);
         Block<double> work(padded);
-        for (std::int64_t i = begin; i < end; ++i) {
+        PreciseScores<Matrix, T>(X, W, ld).of(begin, end, [&](std::int64_t i, double* s) {
             value[i] = gap[i] = 0;
-            if (ex.c[i] == 0) continue;
-            if constexpr (sizeof(T) == sizeof(double))
-                row_scores(X, i, W, ld, s.data());
-            else
-                row_scores_precise(X, i, W, ld, s.data());
-            margins_from_scores(loss, s.data(), ex.n_classes, padded, ex.y[i]);
-            value[i] = ex.c[i] * loss.value(s.data(), padded, work);
-            if (ex.squared_norm[i] == 0) continue;
+            if (ex.c[i] == 0) return;
+            margins_from_scores(loss, s, ex.n_classes, padded, ex.y[i]);
+            value[i] = ex.c[i] * loss.value(s, padded, work);
+            if (ex.squared_norm[i] == 0) return;
             const auto* row = dual.row(i);
             const double p_dot_h =
-                inner_product(row, dual.count(i), s.data(), [row](int e) { return row[e].cls; });
+                inner_product(row, dual.count(i), s, [row](int e) { return row[e].cls; });
             gap[i] = gap_share(loss, value[i], p_dot_h, ex.c[i], row, dual.count(i));
-        }
+        });
     });
 }
 

@@ -27,7 +27,7 @@ struct BlockScratch {
           G(block * block),
           change(block * ld, T(0)),
           touched(block),
-          gemm(threads) {}
+          gemm(threads, GemmScratch<T>(std::max(ld, block))) {}
     std::vector<T> S, G;
     std::vector<T> change;                           // dense rows, zero outside `touched`
     std::vector<std::vector<std::int32_t>> touched;  // classes each example of the block changed

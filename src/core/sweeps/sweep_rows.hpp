@@ -54,6 +54,18 @@ VisitTotals sweep_all_classes(const Loss& loss, const Matrix& X, Examples<T> ex,
     return totals;
 }
 
+// The classes of an example's dual row, then the true one where it counts; none if none is listed.
+template <class Loss, class T>
+PM_INLINE int list_classes(const Loss&, const Examples<T>& ex, const DualRows<T>& dual,
+                           std::int64_t i, std::int32_t* classes) {
+    const int listed = dual.count(i);
+    if (listed == 0) return 0;
+    const auto* row = dual.row(i);
+    for (int e = 0; e < listed; ++e) classes[e] = row[e].cls;
+    if constexpr (Loss::coupled) classes[listed] = ex.y[i];
+    return listed + (Loss::coupled ? 1 : 0);
+}
+
 // Visits order[0..count), each with the classes of its dual row only.
 template <class Loss, class Matrix, class T>
 VisitTotals sweep_listed_classes(const Loss& loss, const Matrix& X, Examples<T> ex,
@@ -65,12 +77,8 @@ VisitTotals sweep_listed_classes(const Loss& loss, const Matrix& X, Examples<T> 
     for (std::int64_t at = 0; at < count; ++at) {
         const std::int64_t i = order[at];
         prefetch_visits(X, ex, dual, order, at, count);
-        const int listed = dual.count(i);
-        if (listed == 0) continue;
-        const auto* row = dual.row(i);
-        for (int e = 0; e < listed; ++e) classes[e] = row[e].cls;
-        int m = listed;
-        if constexpr (Loss::coupled) classes[m++] = ex.y[i];
+        const int m = list_classes(loss, ex, dual, i, classes.data());
+        if (m == 0) continue;
         row_scores_of(X, i, W, ld, classes.data(), m, w.s.data());
         if (visit_listed_classes(loss, w, ex, dual, i, scale, totals))
             row_add_of(X, i, w.classes.data(), w.change.data(), w.touched, W, ld);

@@ -26,6 +26,7 @@ class Rows(ABC):
     """Examples, one per row."""
 
     can_be_blocked: ClassVar[bool]  # whether sweeps may take many rows at once
+    listed_cost: ClassVar[float]  # of a class in a short pass, in vectors of classes of a full one
     per_row: float  # entries that a visit of a row reads, on average
 
     def __init__(self, matrix: Matrix, compiled: Any) -> None:
@@ -65,6 +66,7 @@ class DenseRows(Rows):
     """Rows of a C-contiguous array."""
 
     can_be_blocked = True
+    listed_cost = 1.5
     matrix: Floats
 
     def __init__(self, X: Floats) -> None:
@@ -85,6 +87,7 @@ class CsrRows(Rows):
     """Rows of a CSR array; sorted, and with duplicates summed, in a copy where they are not."""
 
     can_be_blocked = False
+    listed_cost = 4.0
     matrix: sparse.csr_array
 
     def __init__(self, X: sparse.csr_array | sparse.csr_matrix) -> None:

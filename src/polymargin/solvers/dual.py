@@ -64,7 +64,8 @@ class DualSolver(Settings):
         is too large, and never grows).
     blocked : "auto" or bool, default="auto"
         Sweep dense data in blocks of examples (the same iterates up to rounding): pays where the
-        weights are larger than the caches, and uses ``n_jobs`` threads.
+        weights are larger than the caches, and uses ``n_jobs`` threads. False: one at a time;
+        ``"auto"`` knows a third way between them, a few at a time.
     certify : bool, default=True
         Stop at the tolerance, with a certificate. False: make exactly ``max_iter`` passes and
         certify nothing.

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 TARGET = 0.1  # theta
 LONGEST = 16.0
 SLOWEST_RISE = 1.2  # of the mean share, per pass
-LISTED_COST = 4  # one listed class costs about as much as this many vectors of a full visit
 MOST_SHORT = 3
 FIRST_SHORT = 3  # short passes only after this many full ones
 WAKE = 0.01  # a certificate wakes examples with more than this times the mean share
@@ -105,7 +104,8 @@ class AdaptiveSchedule:
             return 0
         vectors = self._state.W.itemsize * self._state.ld // core.vector_bytes
         listed = entries / len(self._busy) + 1
-        return min(int(vectors / (LISTED_COST * listed)), MOST_SHORT)
+        cost = self._state.problem.rows.listed_cost * listed
+        return min(int(vectors / cost), MOST_SHORT)
 
     def wake(self, *, everyone: bool = False) -> None:
         """After a certificate: visit every example that violates (or `everyone`) next."""

@@ -30,24 +30,31 @@ from polymargin.solvers.state import Pass, State, SweepTotals
 if TYPE_CHECKING:
     from polymargin.solvers.dual import DualSolver
 
-CHUNK = {"rows": 2e8, "listed": 2e8, "blocked": 4e9}  # multiplications between looks at Ctrl-C
-L2_BYTES = 400_000
+# multiplications between looks at Ctrl-C
+CHUNK = {"rows": 2e8, "listed": 2e8, "by_class": 1e9, "blocked": 4e9}
+FEW_CLASSES = 8  # that a dual row lists, for that purpose
+LARGE = {1: 4_000_000, 2: 400_000}  # bytes of W, for one thread and for several
 MANY_VECTORS = 16
+SEVERAL_VECTORS = 8
+LONG_ROW = 64
 FEW_PASSES = 5  # so few are not accelerated
 Schedule = AdaptiveSchedule | SequentialSchedule
 
 
-def sweep_mode(state: State, blocked: Literal["auto"] | bool) -> str:
-    """``"blocked"`` or ``"rows"``: how to sweep.
+def sweep_mode(state: State, blocked: Literal["auto"] | bool, n_jobs: int) -> str:
+    """``"rows"``, ``"by_class"`` or ``"blocked"``: how to sweep.
 
-    Blocks are for dense rows; they pay where W does not fit the second-level cache and has many
-    classes.
+    The latter two are for dense rows and many classes: a few examples at a time on a copy of W by
+    class; or many at a time, where W is larger than the caches, or threads can share the work.
     """
-    if not state.problem.rows.can_be_blocked or blocked is False:
+    rows = state.problem.rows
+    if not rows.can_be_blocked or blocked is False:
         return "rows"
     vectors = state.W.itemsize * state.ld // core.vector_bytes
-    large = state.W.nbytes >= L2_BYTES and vectors >= MANY_VECTORS
-    return "blocked" if large or blocked is True else "rows"
+    large = state.W.nbytes >= LARGE[min(n_jobs, 2)] and vectors >= MANY_VECTORS
+    if large or blocked is True:
+        return "blocked"
+    return "by_class" if vectors >= SEVERAL_VECTORS and rows.d >= LONG_ROW else "rows"
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,7 @@ class LinearEngine(Engine[LinearModel]):
         self._rng = rng
         self._few = not settings.certify and max_iter <= FEW_PASSES
         self.state = State(problem)
-        self._mode = sweep_mode(self.state, settings.blocked)
+        self._mode = sweep_mode(self.state, settings.blocked, n_jobs)
         self.state.set_method(
             *problem.loss.check_restricted(settings.restricted, settings.restricted_tol)
         )
@@ -169,7 +176,8 @@ class LinearEngine(Engine[LinearModel]):
     def _sweep(self, visits: Pass, out_of_time: Callable[[], bool]) -> SweepTotals:
         order = visits.order
         mode = self._mode if visits.full else "listed"
-        per_visit = (self.problem.rows.per_row + 1) * self.state.ld
+        classes = self.state.ld if visits.full else FEW_CLASSES
+        per_visit = (self.problem.rows.per_row + 1) * classes
         chunk = max(256, int(CHUNK[mode] / per_visit))
         total = SweepTotals(0.0, 0.0, 0.0, 0, 0)
         self._v = None

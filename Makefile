@@ -38,7 +38,7 @@ WHEEL = $$(ls $(WHEELS)/polymargin-*.whl)
 SANITIZER_RUNTIMES = $(foreach library,asan ubsan stdc++,$(shell $(CXX) -print-file-name=lib$(library).so))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest lint format bench bench-full bench-kernel bench-path bench-regression bench-stream \
+.PHONY: help demo test test-oldest lint format bench bench-embeddings bench-full bench-kernel bench-path bench-regression bench-stream \
 	results papers papers-full sanitize clean
 
 help: ## list the targets
@@ -92,6 +92,9 @@ bench-kernel: $(VENV)/.extra-bench ## measure kernel machines beside scikit-lear
 
 bench-path: $(VENV)/.extra-bench ## measure paths over C and cross-validation (BENCH_ARGS="--quick")
 	$(BIN)/python -m benchmarks.path $(BENCH_ARGS)
+
+bench-embeddings: $(VENV)/.extra-bench ## measure linear probes on sentence embeddings beside scikit-learn's (BENCH_ARGS="--limit 100")
+	$(BIN)/python -m benchmarks.embeddings $(BENCH_ARGS)
 
 bench-stream: $(VENV)/.extra-bench ## measure one pass of partial_fit beside SGDClassifier (BENCH_ARGS="--quick")
 	$(BIN)/python -m benchmarks.streams $(BENCH_ARGS)

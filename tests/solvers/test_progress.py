@@ -16,7 +16,9 @@ def test_every_pass_is_seen_by_all_who_watch(model):
     with watching(outer.append):
         with watching(inner.append):
             fitted = model(random_state=0).fit(X, y)
-        assert [record["pass"] for record in inner] == list(range(1, fitted.n_iter_ + 1))
+        passes = [record["pass"] for record in inner]
+        assert passes == sorted(set(passes))  # a Newton step counts as several
+        assert passes[0] == 1 and passes[-1] == fitted.n_iter_
         model(random_state=0).fit(X, y)
     model(random_state=0).fit(X, y)
     assert len(outer) == 2 * len(inner)

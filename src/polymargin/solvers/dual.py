@@ -16,6 +16,7 @@ import numpy as np
 from polymargin.problem import Problem
 from polymargin.solvers.checkpoint import Checkpoint, PathFile, dependencies
 from polymargin.solvers.engines.linear import LinearEngine, LinearModel
+from polymargin.solvers.newton.handover import may_follow
 from polymargin.solvers.progress import History, Progress
 from polymargin.solvers.run import Clock, Run
 from polymargin.solvers.settings import RandomState, Settings, draw_seed
@@ -66,6 +67,11 @@ class DualSolver(Settings):
         Sweep dense data in blocks of examples (the same iterates up to rounding): pays where the
         weights are larger than the caches, and uses ``n_jobs`` threads. False: one at a time;
         ``"auto"`` knows a third way between them, a few at a time.
+    newton : "auto" or bool, default="auto"
+        A second-order phase after the sweeps, for dense rows: chosen where the gap falls so slowly
+        that it should need half the effective passes at most (with up to 800 features; never with
+        ``schedule="sdm"``), after the first ten passes, or never. Needs ``certify``. Where it gets
+        no further, sweeps go on. Its steps count as the passes that their multiplications make.
     certify : bool, default=True
         Stop at the tolerance, with a certificate. False: make exactly ``max_iter`` passes and
         certify nothing.
@@ -86,6 +92,7 @@ class DualSolver(Settings):
     effort: float = 5.0
     acceleration: Literal["auto"] | bool | float = "auto"
     blocked: Literal["auto"] | bool = "auto"
+    newton: Literal["auto"] | bool = "auto"
     certify: bool = True
     time_limit: float | None = None
     stopping: StoppingRule | None = None
@@ -244,8 +251,24 @@ class DualSolver(Settings):
             )
         if not isinstance(self.blocked, bool) and self.blocked != "auto":
             raise ValueError(f'blocked must be "auto", True or False, got {self.blocked!r}.')
+        self._check_newton(problem)
         MostSeconds(self.time_limit)
         self._check_stopping(problem)
+
+    def _check_newton(self, problem: Problem) -> None:
+        if not isinstance(self.newton, bool) and self.newton != "auto":
+            raise ValueError(f'newton must be "auto", True or False, got {self.newton!r}.')
+        if self.newton is not True:
+            return
+        if not may_follow(problem):
+            raise ValueError(
+                f"newton=True needs dense rows and a hinge loss, not {type(problem.rows).__name__} "
+                f'with {problem.loss.name}: use newton="auto".'
+            )
+        if not self.certify or self.schedule == "sdm":
+            raise ValueError(
+                'newton=True needs certify=True and schedule="auto": use newton="auto" otherwise.'
+            )
 
     def _check_stopping(self, problem: Problem) -> None:
         rule = self.stopping

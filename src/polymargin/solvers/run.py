@@ -19,8 +19,12 @@ from polymargin.solvers.progress import History, Progress, Record, listeners
 from polymargin.solvers.stopping import Look, MostPasses, MostSeconds, Status, StoppingRule
 
 LONGEST_WAIT = 50  # passes between two certificates at most
-FIRST_GUESS = {"full": 0.66, "short": 0.7}  # of the gap to what a pass of a kind sees of it
-MOST_GUESS = {"full": 1.0, "short": 2.0}  # a short pass does not see all of the gap
+FIRST_GUESS = {
+    "full": 0.66,
+    "short": 0.7,
+    "newton": 1.0,
+}  # of the gap to what a pass of a kind sees of it
+MOST_GUESS = {"full": 1.0, "short": 2.0, "newton": 1.0}  # a short pass does not see all of the gap
 
 
 class Clock:
@@ -101,7 +105,7 @@ class Run(Generic[Model]):
         while not over:
             goal = math.inf if self.certificate is None else self.rule.goal(self.certificate)
             seen = self.engine.advance(goal, self._out_of_time)
-            self.n_iter += 1
+            self.n_iter = min(self.n_iter + seen.passes, self.max_iter)  # a step may be long
             self._look_at(seen)
             self.history.say(self.n_iter, seen.note)
             for report in reports:

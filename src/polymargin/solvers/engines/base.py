@@ -28,6 +28,7 @@ class Seen:
     provisional: bool = False  # but for the examples that were left out
     stalled: bool = False  # whether rounding allows nothing better
     note: str = ""  # what to print besides, where lines are printed
+    passes: int = 1  # how many it counts as, where it was no pass over the examples
 
 
 class Engine(ABC, Generic[Model]):

@@ -2,7 +2,8 @@
 
 What happens per example is compiled (``src/core/sweeps``); this decides per pass whom to visit
 (:mod:`~polymargin.solvers.shrinking`, :mod:`~polymargin.solvers.sequential`) and makes the steps of
-the outer loop (:mod:`~polymargin.solvers.acceleration`).
+the outer loop (:mod:`~polymargin.solvers.acceleration`). Where sweeps would take long, a Newton
+phase follows (:mod:`~polymargin.solvers.newton`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from polymargin.arrays import Floats
@@ -22,6 +24,8 @@ from polymargin.solvers.acceleration import OuterLoop, initial_kappa
 from polymargin.solvers.certificate import Certificate, relative_gap, squared_norm
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.engines.base import Engine, Seen
+from polymargin.solvers.newton.follow_up import FollowUp
+from polymargin.solvers.newton.handover import may_follow
 from polymargin.solvers.sequential import SequentialSchedule
 from polymargin.solvers.shrinking import AdaptiveSchedule
 from polymargin.solvers.solution import DualSolution, best_factor, check_start, feasible_start
@@ -97,6 +101,7 @@ class LinearEngine(Engine[LinearModel]):
 
     def _begin(self) -> None:
         """Everybody is awake, and nothing is known."""
+        self.newton = self._follow_up()
         kind = SequentialSchedule if self.settings.schedule == "sdm" else AdaptiveSchedule
         self.plan: Schedule = kind(self.state, self._rng, self.settings)
         self._dual_sum = self.state.dual_sum()
@@ -134,6 +139,7 @@ class LinearEngine(Engine[LinearModel]):
 
     def move_to(self, problem: Problem) -> None:
         """Go on from here with the same problem at other costs, a multiple of these."""
+        self._end_newton()
         state = self.state
         V = state.dual_weights()
         ratio = float(problem.c.max() / self.problem.c.max())
@@ -151,7 +157,9 @@ class LinearEngine(Engine[LinearModel]):
     # --- passes ----------------------------------------------------------------------------------
 
     def advance(self, goal: float, out_of_time: Callable[[], bool]) -> Seen:
-        """One pass, and a step of the outer loop."""
+        """One pass, and a step of the outer loop; or a step of the Newton phase."""
+        if self.newton is not None and self.newton.has_begun:
+            return self._newton_step(self.newton, out_of_time)
         visits = self.plan.next_pass()
         totals = self._sweep(visits, out_of_time)
         self.plan.after(visits, totals)
@@ -164,9 +172,12 @@ class LinearEngine(Engine[LinearModel]):
         worst = math.nan
         if self._violation is not None:
             worst = float(self._violation[visits.order].max(initial=0.0))
+        gap, primal = self._outer_step(totals, visits.full)
+        if self.newton is not None:
+            self.newton.after_pass(n_visited, gap, goal / primal, self._point)
         return Seen(
             n_visited,
-            gap=self._outer_step(totals, visits.full),
+            gap=gap,
             kind=kind,
             may_wait=not visits.full,
             violation=worst,
@@ -188,8 +199,8 @@ class LinearEngine(Engine[LinearModel]):
         self._dual_sum += total.dual
         return total
 
-    def _outer_step(self, seen: SweepTotals, full: bool) -> float:
-        """The estimated relative gap after a pass; extrapolates."""
+    def _outer_step(self, seen: SweepTotals, full: bool) -> tuple[float, float]:
+        """The estimated relative gap and primal value after a pass; extrapolates."""
         gap = seen.gap
         if self.outer is None:
             v = squared_norm(self.state.W)
@@ -202,17 +213,51 @@ class LinearEngine(Engine[LinearModel]):
             self.outer.control(dual, gap)
             if self.outer.stands_still:
                 self.plan.keep_awake()
-        return relative_gap(gap, dual + gap) if dual + gap > 0 else math.inf
+        primal = dual + gap
+        return (relative_gap(gap, primal), primal) if primal > 0 else (math.inf, math.inf)
 
     def see_everyone(self) -> None:
         """Visit all examples in the next pass."""
+        self.plan.wake(everyone=True)
+
+    # --- the Newton phase ------------------------------------------------------------------------
+
+    def _follow_up(self) -> FollowUp | None:
+        chosen = self.settings
+        if chosen.newton is False or not chosen.certify or not may_follow(self.problem):
+            return None
+        if chosen.schedule == "sdm" or self._violation is not None:
+            return None
+        return FollowUp(self.state, self._polish, chosen.newton)
+
+    def _polish(self, order: NDArray[np.int64]) -> None:
+        if self.settings.shuffle:
+            order = self._rng.permutation(order)
+        self.state.sweep(order, self._mode, n_jobs=self.n_jobs)
+
+    def _newton_step(self, newton: FollowUp, out_of_time: Callable[[], bool]) -> Seen:
+        step, self._v = newton.advance(out_of_time), None
+        if newton.stalled:
+            self._end_newton()
+        waits = math.isnan(step.gap)
+        gap = math.inf if waits else step.gap
+        passes = max(1, math.ceil(step.passes))
+        return Seen(step.n_visited, gap, kind="newton", may_wait=waits, passes=passes)
+
+    def _end_newton(self) -> None:
+        if self.newton is None or not self.newton.has_begun:
+            return
+        self.newton.end(self.outer, initial_kappa(self.state, self.settings.acceleration))
+        self._dual_sum, self._v = self.state.dual_sum(), None
         self.plan.wake(everyone=True)
 
     # --- what it is worth ------------------------------------------------------------------------
 
     @property
     def _point(self) -> Floats:
-        """The primal point: W, or the outer loop's average of it."""
+        """The primal point: the Newton phase's, W, or the outer loop's average of it."""
+        if self.newton is not None and self.newton.has_begun:
+            return self.newton.primal_point
         return self.state.W if self.outer is None else self.outer.primal_point
 
     def certify(self) -> Certificate:
@@ -228,7 +273,9 @@ class LinearEngine(Engine[LinearModel]):
         updates drift.
         """
         state, v = self.state, self._v
-        if state.W.dtype == np.float32:
+        if self.newton is not None and self.newton.has_begun:
+            v = squared_norm(state.rebuild())  # whatever a step that was interrupted left in W
+        elif state.W.dtype == np.float32:
             V = state.rebuild()
             v = squared_norm(V)
             if state.Y is None:
@@ -259,6 +306,8 @@ class LinearEngine(Engine[LinearModel]):
             "plan": self.plan.state_dict(),
             "random": self._rng.bit_generator.state,
         }
+        if self.newton is not None:
+            state["newton"] = self.newton.state_dict()
         return state if self.outer is None else state | {"outer": self.outer.state_dict()}
 
     def load_state_dict(self, state: Tree) -> None:
@@ -271,6 +320,8 @@ class LinearEngine(Engine[LinearModel]):
         self._rng.bit_generator.state = state["random"]
         if self.outer is not None:
             self.outer.load_state_dict(state["outer"])
+        if self.newton is not None:
+            self.newton.load_state_dict(state["newton"])
 
     def model_state(self, model: LinearModel) -> Tree:
         """A model as arrays."""

@@ -10,9 +10,11 @@ import pytest
 from scipy import sparse
 
 from polymargin import Checkpoint, DualSolver, Problem, get_loss
+from polymargin.solvers.acceleration import OuterLoop
 from polymargin.solvers.newton import handover, phase
 from polymargin.solvers.newton.phase import NewtonPhase
 from polymargin.solvers.newton.system import Hessian
+from polymargin.solvers.state import State
 from tests.reference.objective import Spec, dual, dual_infeasibility, primal
 from tests.solvers.test_checkpoints import CrashError, crash_at, same
 
@@ -102,6 +104,21 @@ def test_it_is_not_chosen_where_sweeps_are_fast(loss, tol, steps):
 def test_it_is_never_chosen_where_it_may_not_be(solver, steps):
     solver.solve(make(), tol=1e-6, max_iter=300, random_state=0)
     assert not steps
+
+
+@pytest.mark.parametrize(("fall", "due"), [(0.9, False), (0.97, False), (0.99, True), (1.0, True)])
+def test_the_decay_of_the_gap_decides(fall, due):
+    """From 0.2 to 1e-4 the phase should need 150 passes; sweeps 72, 250, 756 and no end of them."""
+    watch = handover.Handover(State(make()), asked_for=False)
+    n = len(make().visited)
+    decided = [watch.is_due(n, 0.2 * fall**i, 1e-4) for i in range(40)]
+    assert any(decided) == due
+    assert not any(decided[: int(handover.CONSTANTS.first) - 1])
+
+
+def test_nothing_is_decided_before_the_goal_is_known():
+    watch = handover.Handover(State(make()), asked_for=False)
+    assert not any(watch.is_due(399, 0.2, goal) for goal in [np.inf] * 50 + [0.0] * 50)
 
 
 def test_it_is_for_dense_rows_of_moderate_size(steps, monkeypatch):
@@ -223,8 +240,15 @@ def test_a_time_limit_ends_a_step_early(steps):
     assert found.history["time"][-1] < 2.0
 
 
-def test_a_path_leaves_the_phase_and_comes_back_to_it(steps):
-    problem = make(C=1.0)
+def test_a_path_leaves_the_phase_and_comes_back_to_it(steps, monkeypatch):
+    problem, kappas = make(C=1.0, n=100), []
+    begin_again = OuterLoop.begin_again
+
+    def noted(self, kappa):
+        kappas.append(self._state.kappa)
+        begin_again(self, kappa)
+
+    monkeypatch.setattr(OuterLoop, "begin_again", noted)
     call = {"tol": 1e-7, "random_state": 0}
     for C, found in zip(
         (1.0, 30.0), DualSolver(newton=True).solve_path(problem, (1.0, 30.0), **call), strict=True
@@ -233,6 +257,7 @@ def test_a_path_leaves_the_phase_and_comes_back_to_it(steps):
         assert steps and found.gap <= 1e-7
         steps.clear()
         assert_certified(scaled, found)
+    assert len(kappas) == 2 and min(kappas) > 0  # leaving the phase, and for the other C
 
 
 @pytest.mark.parametrize("acceleration", ["auto", False])

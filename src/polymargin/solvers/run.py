@@ -19,11 +19,8 @@ from polymargin.solvers.progress import History, Progress, Record, listeners
 from polymargin.solvers.stopping import Look, MostPasses, MostSeconds, Status, StoppingRule
 
 LONGEST_WAIT = 50  # passes between two certificates at most
-FIRST_GUESS = {
-    "full": 0.66,
-    "short": 0.7,
-    "newton": 1.0,
-}  # of the gap to what a pass of a kind sees of it
+# of the gap to what a pass of a kind sees of it
+FIRST_GUESS = {"full": 0.66, "short": 0.7, "newton": 1.0}
 MOST_GUESS = {"full": 1.0, "short": 2.0, "newton": 1.0}  # a short pass does not see all of the gap
 
 

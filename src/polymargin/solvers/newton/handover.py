@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from polymargin.data.rows import DenseRows
 from polymargin.problem import Problem
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.newton.faces import FACES
@@ -38,7 +37,7 @@ CONSTANTS = Constants()
 
 def may_follow(problem: Problem) -> bool:
     """Whether there is a phase for this problem: dense rows, and a loss whose faces are known."""
-    return isinstance(problem.rows, DenseRows) and problem.loss.name in FACES
+    return problem.rows.can_be_blocked and problem.loss.name in FACES
 
 
 def is_affordable(state: State) -> bool:

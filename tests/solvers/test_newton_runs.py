@@ -121,14 +121,14 @@ def test_nothing_is_decided_before_the_goal_is_known():
     assert not any(watch.is_due(399, 0.2, goal) for goal in [np.inf] * 50 + [0.0] * 50)
 
 
-def test_it_is_for_dense_rows_of_moderate_size(steps, monkeypatch):
-    problem = make()
+@pytest.mark.parametrize("limit", [{"widest": 12}, {"most_classes": 3}])
+def test_it_is_for_dense_rows_of_moderate_size(limit, steps, monkeypatch):
+    problem = make()  # 12 features, an intercept, 4 classes
     X = sparse.csr_array(problem.X)
     rows = Problem(X, problem.y, problem.c, problem.loss, 4, 1.0)
     DualSolver().solve(rows, tol=1e-6, max_iter=300, random_state=0)
-    small = replace(handover.CONSTANTS, widest=12)
-    monkeypatch.setattr(handover, "CONSTANTS", small)
-    DualSolver().solve(problem, tol=1e-6, max_iter=300, random_state=0)  # 12 features, intercept
+    monkeypatch.setattr(handover, "CONSTANTS", replace(handover.CONSTANTS, **limit))
+    DualSolver().solve(problem, tol=1e-6, max_iter=300, random_state=0)
     assert not steps
     with pytest.raises(ValueError, match=r"newton=True needs dense rows .*, not CsrRows"):
         DualSolver(newton=True).solve(rows)

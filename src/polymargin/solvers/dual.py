@@ -69,9 +69,10 @@ class DualSolver(Settings):
         ``"auto"`` knows a third way between them, a few at a time.
     newton : "auto" or bool, default="auto"
         A second-order phase after the sweeps, for dense rows: chosen where the gap falls so slowly
-        that it should need half the effective passes at most (with up to 800 features; never with
-        ``schedule="sdm"``), after the first ten passes, or never. Needs ``certify``. Where it gets
-        no further, sweeps go on. Its steps count as the passes that their multiplications make.
+        that it should need half the effective passes at most (with up to 800 features and 32
+        classes; never with ``schedule="sdm"``), after the first ten passes, or never. Needs
+        ``certify``. Where it gets no further, sweeps go on. Its steps count as the passes that
+        their multiplications make.
     certify : bool, default=True
         Stop at the tolerance, with a certificate. False: make exactly ``max_iter`` passes and
         certify nothing.

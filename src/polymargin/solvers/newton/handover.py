@@ -22,6 +22,7 @@ from polymargin.solvers.state import State
 class Constants:
     """What the choice goes by."""
 
+    most_classes: int = 32  # with more, short passes make sweeps cheaper than they are counted
     widest: int = 800  # rows of W: a preconditioner has classes times their square entries
     most_entries: float = 1e7  # examples times classes: the phase keeps about ten such arrays
     most_factors: float = 5e7  # entries of the preconditioner
@@ -44,7 +45,8 @@ def is_affordable(state: State) -> bool:
     """Whether the phase's arrays are of moderate size."""
     problem, d = state.problem, len(state.W)
     return (
-        d <= CONSTANTS.widest
+        problem.n_classes <= CONSTANTS.most_classes
+        and d <= CONSTANTS.widest
         and problem.n_examples * problem.n_classes <= CONSTANTS.most_entries
         and d * d * problem.n_classes <= CONSTANTS.most_factors
     )

@@ -179,20 +179,6 @@ class CertifiedClassifier(
         """What a new fit makes untrue."""
         return (*self._fitted_names, "_warm_start_state")
 
-    def _fixed_parameters(self) -> dict[str, Any]:
-        """What must not change along a stream, by what the error calls it."""
-        raise NotImplementedError
-
-    def _check_unchanged(self, before: dict[str, Any]) -> None:
-        """Raise ``ValueError`` where a parameter is not what a stream began with."""
-        now = self._fixed_parameters()
-        changed = [name for name, value in before.items() if now[name] != value]
-        if changed:
-            raise ValueError(
-                f"{', '.join(changed)} must not change along a stream: set back what was changed, "
-                "or begin another one with a clone of the estimator."
-            )
-
     def _warn_unless_converged(self, solution: SolutionT) -> None:
         if not solution.status.is_early:
             return

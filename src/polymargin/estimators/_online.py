@@ -123,3 +123,13 @@ def model_array(name: str) -> property:
         return getattr(self._model, name)
 
     return property(get)
+
+
+def check_unchanged(before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Raise ``ValueError`` where a parameter is not what a stream began with."""
+    changed = [name for name, value in before.items() if now[name] != value]
+    if changed:
+        raise ValueError(
+            f"{', '.join(changed)} must not change along a stream: set back what was changed, "
+            "or begin another one with a clone of the estimator."
+        )

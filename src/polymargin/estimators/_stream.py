@@ -23,7 +23,7 @@ from sklearn.utils.validation import validate_data
 from polymargin.arrays import Matrix, MatrixLike
 from polymargin.data import Rows, as_rows
 from polymargin.estimators._base import checked_rows
-from polymargin.estimators._online import StreamLabels
+from polymargin.estimators._online import StreamLabels, check_unchanged
 from polymargin.estimators._predictions import LinearPredictionMixin
 from polymargin.estimators._target import costs, weights_by_label
 from polymargin.estimators.compat import check_sample_weight
@@ -137,7 +137,7 @@ class PartialFitMixin(LinearPredictionMixin):
         if stream is None:
             stream = self._new_stream(X, goes_on, closed=classes is not None)
         else:
-            self._check_unchanged(stream.fixed)
+            check_unchanged(stream.fixed, self._fixed_parameters())
         rows = checked_rows(self, X.astype(stream.model.dtype, copy=False))
         if not (rows.squared_norms < np.finfo(rows.dtype).max).all():
             raise ValueError("X has values whose squares overflow: scale the features.")

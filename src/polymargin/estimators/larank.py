@@ -15,7 +15,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from polymargin.arrays import Matrix, MatrixLike
 from polymargin.estimators._base import CERTIFIED, checked_rows, n_threads
-from polymargin.estimators._online import LOSS, OnlineModel, StreamLabels, model_array
+from polymargin.estimators._online import (
+    LOSS,
+    OnlineModel,
+    StreamLabels,
+    check_unchanged,
+    model_array,
+)
 from polymargin.estimators._parameters import (
     COUNT,
     NOT_NEGATIVE,
@@ -225,7 +231,7 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
             )
         go_on = hasattr(self, "_model")
         if go_on:
-            self._check_unchanged(self._fixed)
+            check_unchanged(self._fixed, self._fixed_parameters())
         X, y = self._validate_training_data(X, y, reset=not go_on)
         X = checked_rows(self, X).matrix
         labels = self._model.labels.copy() if go_on else StreamLabels()

@@ -14,7 +14,7 @@ from typing import Generic
 
 from polymargin.solvers.certificate import Certificate
 from polymargin.solvers.checkpoint import CheckpointError, CheckpointFile, Tree
-from polymargin.solvers.engines.base import Engine, Model, Seen
+from polymargin.solvers.engines.base import Engine, Model, SavableEngine, Seen
 from polymargin.solvers.progress import History, Progress, Record, listeners
 from polymargin.solvers.stopping import Look, MostPasses, MostSeconds, Status, StoppingRule
 
@@ -222,6 +222,11 @@ class Run(Generic[Model]):
 
     # --- checkpoints -----------------------------------------------------------------------------
 
+    @property
+    def _savable(self) -> SavableEngine[Model]:
+        assert isinstance(self.engine, SavableEngine)  # or nobody would have given a file
+        return self.engine
+
     def state_dict(self) -> Tree:
         """Everything that the passes so far have left: a run that loads it goes on the same way."""
         state: Tree = {
@@ -230,12 +235,12 @@ class Run(Generic[Model]):
             "guess": dict(self._guess),
             "history": self.history.arrays(),
             "seconds": self.clock.total,
-            "engine": self.engine.state_dict(),
+            "engine": self._savable.state_dict(),
         }
         if self.best is not None and self.best.model is not None:
             found = self.best.certificate
             state["best"] = {"primal": found.primal, "dual": found.dual}
-            state["best"]["model"] = self.engine.model_state(self.best.model)
+            state["best"]["model"] = self._savable.model_state(self.best.model)
         return state
 
     def load_state_dict(self, state: Tree) -> None:
@@ -250,9 +255,9 @@ class Run(Generic[Model]):
         self._guess = dict(state["guess"])
         self.history.restore(state["history"])
         self.clock.before = state["seconds"]
-        self.engine.load_state_dict(state["engine"])
+        self._savable.load_state_dict(state["engine"])
         if "best" in state:
             best = state["best"]
             found = Certificate(best["primal"], best["dual"])
-            self.best = Best(found, self.engine.load_model(best["model"]))
+            self.best = Best(found, self._savable.load_model(best["model"]))
             self.certificate = found

@@ -56,20 +56,22 @@ class Engine(ABC, Generic[Model]):
     def see_everyone(self) -> None:
         """Visit all examples in the next pass."""
 
-    # --- checkpoints: of linear engines so far ----------------------------------------------------
 
+class SavableEngine(Engine[Model]):
+    """One whose runs can be saved and gone on from."""
+
+    @abstractmethod
     def state_dict(self) -> Tree:
         """What the passes so far have left, as arrays and what JSON has."""
-        raise NotImplementedError
 
+    @abstractmethod
     def load_state_dict(self, state: Tree) -> None:
         """Go on as the engine that gave this state would have, to the last bit."""
-        raise NotImplementedError
 
+    @abstractmethod
     def model_state(self, model: Model) -> Tree:
         """A model as arrays."""
-        raise NotImplementedError
 
+    @abstractmethod
     def load_model(self, state: Tree) -> Model:
         """The inverse of `model_state`."""
-        raise NotImplementedError

@@ -23,7 +23,7 @@ from polymargin.problem import Problem
 from polymargin.solvers.acceleration import OuterLoop, initial_kappa
 from polymargin.solvers.certificate import Certificate, relative_gap, squared_norm
 from polymargin.solvers.checkpoint import Tree
-from polymargin.solvers.engines.base import Engine, Seen
+from polymargin.solvers.engines.base import SavableEngine, Seen
 from polymargin.solvers.newton.follow_up import FollowUp
 from polymargin.solvers.newton.handover import may_follow
 from polymargin.solvers.sequential import SequentialSchedule
@@ -69,7 +69,7 @@ class LinearModel:
     block: sparse.csr_array
 
 
-class LinearEngine(Engine[LinearModel]):
+class LinearEngine(SavableEngine[LinearModel]):
     """Passes over the examples of a linear problem."""
 
     last_is_best = False

@@ -180,21 +180,11 @@ VisitTotals sweep_all_by_class(const Loss& loss, const DenseMatrix<T>& X, Exampl
 
 // Visits order[0..count), each with the classes of its dual row only.
 template <class Loss, class T>
-VisitTotals sweep_listed_by_class(const Loss& loss, const DenseMatrix<T>& X, Examples<T> ex,
+VisitTotals sweep_listed_by_class(const Loss& loss, const DenseMatrix<T>& X, const Examples<T>& ex,
                                   DualRows<T>& dual, T* W, std::int64_t ld,
                                   const std::int64_t* order, std::int64_t count, double scale) {
     ByClass<T> weights(X, W, ld, ex.n_classes);
-    VisitScratch<T> w(static_cast<int>(ld));
-    std::vector<std::int32_t> classes(ld + 1);
-    VisitTotals totals;
-    for (std::int64_t at = 0; at < count; ++at) {
-        const std::int64_t i = order[at];
-        prefetch_visits(X, ex, dual, order, at, count);
-        const int m = list_classes(loss, ex, dual, i, classes.data());
-        if (m == 0) continue;
-        weights.scores_of(i, classes.data(), m, w.s.data());
-        if (visit_listed_classes(loss, w, ex, dual, i, scale, totals)) weights.add(i, w);
-    }
+    const auto totals = sweep_listed(loss, X, ex, dual, weights, ld, order, count, scale);
     weights.write_back();
     return totals;
 }

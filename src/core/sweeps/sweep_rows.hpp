@@ -66,11 +66,12 @@ PM_INLINE int list_classes(const Loss&, const Examples<T>& ex, const DualRows<T>
     return listed + (Loss::coupled ? 1 : 0);
 }
 
-// Visits order[0..count), each with the classes of its dual row only.
-template <class Loss, class Matrix, class T>
-VisitTotals sweep_listed_classes(const Loss& loss, const Matrix& X, Examples<T> ex,
-                                 DualRows<T>& dual, T* W, std::int64_t ld,
-                                 const std::int64_t* order, std::int64_t count, double scale) {
+// Visits order[0..count), each with the classes of its dual row only. `weights` has the scores of
+// listed classes, scores_of(i, classes, m, s), and takes in what a visit changed, add(i, visit).
+template <class Loss, class Matrix, class T, class Weights>
+VisitTotals sweep_listed(const Loss& loss, const Matrix& X, Examples<T> ex, DualRows<T>& dual,
+                         Weights& weights, std::int64_t ld, const std::int64_t* order,
+                         std::int64_t count, double scale) {
     VisitScratch<T> w(static_cast<int>(ld));
     std::vector<std::int32_t> classes(ld + 1);
     VisitTotals totals;
@@ -79,11 +80,33 @@ VisitTotals sweep_listed_classes(const Loss& loss, const Matrix& X, Examples<T> 
         prefetch_visits(X, ex, dual, order, at, count);
         const int m = list_classes(loss, ex, dual, i, classes.data());
         if (m == 0) continue;
-        row_scores_of(X, i, W, ld, classes.data(), m, w.s.data());
-        if (visit_listed_classes(loss, w, ex, dual, i, scale, totals))
-            row_add_of(X, i, w.classes.data(), w.change.data(), w.touched, W, ld);
+        weights.scores_of(i, classes.data(), m, w.s.data());
+        if (visit_listed_classes(loss, w, ex, dual, i, scale, totals)) weights.add(i, w);
     }
     return totals;
+}
+
+// W as it is, a row per feature.
+template <class Matrix, class T>
+struct ByFeature {
+    const Matrix& X;
+    T* W;
+    std::int64_t ld;
+
+    PM_INLINE void scores_of(std::int64_t i, const std::int32_t* classes, int m, T* s) const {
+        row_scores_of(X, i, W, ld, classes, m, s);
+    }
+    PM_INLINE void add(std::int64_t i, const VisitScratch<T>& w) {
+        row_add_of(X, i, w.classes.data(), w.change.data(), w.touched, W, ld);
+    }
+};
+
+template <class Loss, class Matrix, class T>
+VisitTotals sweep_listed_classes(const Loss& loss, const Matrix& X, const Examples<T>& ex,
+                                 DualRows<T>& dual, T* W, std::int64_t ld,
+                                 const std::int64_t* order, std::int64_t count, double scale) {
+    ByFeature<Matrix, T> weights{X, W, ld};
+    return sweep_listed(loss, X, ex, dual, weights, ld, order, count, scale);
 }
 
 }  // namespace pm

@@ -19,14 +19,22 @@ from polymargin.problem import Problem
 from polymargin.solvers.checkpoint import Tree
 
 _REBUILD_BYTES = 256 * 2**20
+CACHE_LINE = 64
+HUGE_PAGE = 2 * 2**20
 
 
 def aligned_zeros(shape: tuple[int, int], dtype: Any) -> Floats:
-    """Zeros whose rows start at a cache line (when a row's size is a multiple of one)."""
-    itemsize = np.dtype(dtype).itemsize
-    room = np.zeros(shape[0] * shape[1] + 64 // itemsize, dtype)
-    skip = (-room.ctypes.data) % 64 // itemsize
-    return room[skip : skip + shape[0] * shape[1]].reshape(shape)
+    """Zeros whose rows start at a cache line (when a row's size is a multiple of one).
+
+    Large ones start at a huge page: NumPy asks for such pages, but the system gives only whole
+    ones, and sweeps jump from row to row.
+    """
+    dtype = np.dtype(dtype)
+    size = shape[0] * shape[1]
+    line = HUGE_PAGE if size * dtype.itemsize >= 2 * HUGE_PAGE else CACHE_LINE
+    room = np.zeros(size + line // dtype.itemsize, dtype)
+    skip = (-room.ctypes.data) % line // dtype.itemsize
+    return room[skip : skip + size].reshape(shape)
 
 
 class SweepTotals(NamedTuple):

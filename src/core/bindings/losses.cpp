@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "sweeps/visit.hpp"
+
 namespace nb = nanobind;
 using namespace nb::literals;
 using namespace pm_bind;
@@ -62,6 +64,30 @@ void solve_restricted(const Loss& any, const std::string& method, double tol, Ma
         any.any);
 }
 
+// The values of a loss: at scores, where y is given, else at rows of margins.
+void loss_values(const Loss& any, Matrix2<const double> rows, Vector<const std::int32_t> y,
+                 Vector<double> out) {
+    const int width = static_cast<int>(rows.shape(1));
+    const bool scores = y.shape(0) > 0;
+    require(out.shape(0) == rows.shape(0) && (!scores || y.shape(0) == rows.shape(0)),
+            "arrays differ in length");
+    for (std::size_t i = 0; i < y.shape(0); ++i)
+        require(y.data()[i] >= 0 && y.data()[i] < width, "class code out of range");
+    const int padded = pm::round_up_lanes<double>(width);
+    std::vector<double> h(padded, -pm::kInfinity<double>);
+    pm::Block<double> work(padded);
+    nb::gil_scoped_release release;
+    std::visit(
+        [&](const auto& loss) {
+            for (std::size_t i = 0; i < rows.shape(0); ++i) {
+                std::copy_n(rows.data() + i * width, width, h.data());
+                if (scores) pm::margins_from_scores(loss, h.data(), width, padded, y.data()[i]);
+                out.data()[i] = loss.value(h.data(), padded, work);
+            }
+        },
+        any.any);
+}
+
 template <class T>
 void bind(nb::module_& m) {
     m.def("solve_restricted", &solve_restricted<T>, "loss"_a, "method"_a, "tol"_a,
@@ -78,6 +104,10 @@ void bind_losses(nb::module_& m) {
                      [](const Loss& loss) {
                          return std::visit([](const auto& l) { return l.coupled; }, loss.any);
                      })
+        .def_prop_ro("flat",
+                     [](const Loss& loss) {
+                         return std::visit([](const auto& l) { return l.flat; }, loss.any);
+                     })
         .def_prop_ro("has_violation",
                      [](const Loss& loss) {
                          return std::visit([](const auto& l) { return l.has_violation; }, loss.any);
@@ -91,6 +121,9 @@ void bind_losses(nb::module_& m) {
             },
             "n_classes"_a, "The loss of an example whose scores are all zero.");
     m.def("loss_names", &loss_names);
+    m.def("loss_values", &loss_values, "loss"_a, "rows"_a.noconvert(), "y"_a.noconvert(),
+          "out"_a.noconvert(),
+          "Of rows of scores with class codes y, or of margins if y is empty.");
     bind<float>(m);
     bind<double>(m);
 }

@@ -5,13 +5,12 @@ classes (one-vs-rest: ``h_m = 1 - y_m s_m`` over all), an example with cost ``c`
 to the primal. Its dual block ``p >= 0`` lies in the loss's block set and adds ``margin.p -
 conjugate(p)`` to the dual; ``c loss(h) - p.h + conjugate(p)`` is its share of the duality gap.
 
-What solvers do with a loss is compiled (``src/core/losses``); an object here names its compiled
-twin and says in NumPy what the loss is worth.
+What a loss is worth, and what solvers do with it, is compiled (``src/core/losses``); an object here
+names its compiled twin and checks its parameters.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,7 +20,7 @@ from polymargin.arrays import Doubles, Floats
 from polymargin.core import core
 
 
-class Loss(ABC):
+class Loss:
     """A multiclass loss with its parameters; made by :func:`polymargin.get_loss`.
 
     Attributes
@@ -49,36 +48,23 @@ class Loss(ABC):
         return bool(self.compiled.coupled)
 
     @property
+    def flat(self) -> bool:
+        """Whether the conjugate is zero on the block set: hinge losses, but no smooth ones."""
+        return bool(self.compiled.flat)
+
+    @property
     def has_violation(self) -> bool:
         """Whether the violation of a block's optimality conditions is defined."""
         return bool(self.compiled.has_violation)
 
-    def check_n_classes(self, n_classes: int) -> None:  # noqa: B027 (most losses fit any number)
+    def check_n_classes(self, n_classes: int) -> None:
         """Raise ``ValueError`` when the parameters do not fit the number of classes."""
 
     # --- values ----------------------------------------------------------------------------------
 
-    @abstractmethod
     def of_margins(self, h: Doubles) -> Doubles:
         """Loss of every row of margins."""
-
-    def conjugate(self, p: Doubles, c: Doubles) -> Doubles:
-        """The conjugate of ``c loss`` at blocks of the block set: zero for hinge losses."""
-        return np.zeros(len(p))
-
-    def margins(self, scores: Floats, y: Floats) -> Doubles:
-        """``h`` of every example, (n, K-1) without the true class; one-vs-rest: (n, K)."""
-        scores = np.asarray(scores, dtype=np.float64)
-        n, n_classes = scores.shape
-        rows = np.arange(n)
-        if not self.coupled:
-            signs = np.full_like(scores, -1.0)
-            signs[rows, y] = 1.0
-            return np.asarray(1.0 - signs * scores)
-        wrong = np.ones((n, n_classes), dtype=bool)
-        wrong[rows, y] = False
-        h: Doubles = 1.0 + scores - scores[rows, y][:, None]
-        return h[wrong].reshape(n, n_classes - 1)
+        return self._values(h, np.empty(0, np.int32))
 
     def value(self, scores: ArrayLike, y: ArrayLike) -> Doubles:
         """Loss of every example.
@@ -93,7 +79,13 @@ class Loss(ABC):
         -------
         ndarray of shape (n,), float64
         """
-        return self.of_margins(self.margins(np.asarray(scores), np.asarray(y)))
+        return self._values(scores, y)
+
+    def _values(self, rows: ArrayLike, y: ArrayLike) -> Doubles:
+        values = np.empty(len(np.asarray(rows)))
+        as_given = np.ascontiguousarray(rows, np.float64), np.ascontiguousarray(y, np.int32)
+        core.loss_values(self.compiled, *as_given, values)
+        return values
 
     def value_at_zero(self, n_classes: int) -> float:
         """Loss of an example whose scores are all zero."""

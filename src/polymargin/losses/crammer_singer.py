@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from polymargin.arrays import Doubles
 from polymargin.losses.base import Loss
 
 
@@ -15,7 +12,3 @@ class CrammerSinger(Loss):
     """The largest margin violation (Crammer and Singer 2001)."""
 
     name = "crammer_singer"
-
-    def of_margins(self, h: Doubles) -> Doubles:
-        """Loss of every row of margins."""
-        return np.asarray(np.maximum(h.max(axis=1), 0.0))

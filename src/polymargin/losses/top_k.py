@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from polymargin.arrays import Doubles
 from polymargin.losses.base import Loss
 
 
@@ -40,8 +37,3 @@ class TopK(Loss):
                 f"top_k={self.top_k} is too large for {n_classes} classes; it can be at most "
                 f"{n_classes - 1} (the number of classes - 1)."
             )
-
-    def mean_of_largest(self, h: Doubles) -> Doubles:
-        """The mean of the k largest entries of every row."""
-        largest = -np.partition(-h, self.k - 1, axis=1)[:, : self.k]
-        return np.asarray(largest.mean(axis=1))

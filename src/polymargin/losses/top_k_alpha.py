@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from polymargin.arrays import Doubles
 from polymargin.losses.top_k import TopK
 
 
@@ -18,7 +15,3 @@ class TopKAlpha(TopK):
     """The mean of the k largest margins, if positive."""
 
     name = "top_k_alpha"
-
-    def of_margins(self, h: Doubles) -> Doubles:
-        """Loss of every row of margins."""
-        return np.asarray(np.maximum(self.mean_of_largest(h), 0.0))

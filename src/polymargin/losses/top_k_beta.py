@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from polymargin.arrays import Doubles
 from polymargin.losses.top_k import TopK
 
 
@@ -18,7 +15,3 @@ class TopKBeta(TopK):
     """The mean of the k largest margin violations."""
 
     name = "top_k_beta"
-
-    def of_margins(self, h: Doubles) -> Doubles:
-        """Loss of every row of margins."""
-        return self.mean_of_largest(np.maximum(h, 0.0))

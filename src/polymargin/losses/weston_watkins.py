@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from polymargin.arrays import Doubles
 from polymargin.losses.base import Loss
 
 
@@ -15,7 +12,3 @@ class WestonWatkins(Loss):
     """The sum of the margin violations (Weston and Watkins 1999)."""
 
     name = "weston_watkins"
-
-    def of_margins(self, h: Doubles) -> Doubles:
-        """Loss of every row of margins."""
-        return np.asarray(np.maximum(h, 0.0).sum(axis=1))

@@ -11,4 +11,12 @@ struct DualEntry {
     T p;
 };
 
+// ||p||^2 of a block
+template <class T>
+double squared_length(const DualEntry<T>* block, int count) {
+    double total = 0;
+    for (int e = 0; e < count; ++e) total += double(block[e].p) * double(block[e].p);
+    return total;
+}
+
 }  // namespace pm

@@ -7,8 +7,8 @@
 // A loss is a small struct that holds its own parameters:
 //   name, coupled   how it is called, and whether its classes are compared with the true one;
 //   unit_margins    whether margin(y, j) is 1 for all classes, flat whether the conjugate is zero
-//   on
-//                   the block set: both at compile time, so that what is not needed costs nothing;
+//                   on the block set: both at compile time, so that what is not needed costs
+//                   nothing;
 //   make            from the parameters that Python gives, checked;
 //   value           the primal loss, exactly;
 //   estimate        the same or an upper bound that is exact at the optimum, in one vector pass
@@ -42,29 +42,40 @@ struct LossParameters {
     int top_k = 0;
 };
 
-// Hinge losses are piecewise linear: no conjugate on their block sets, and a margin of 1.
-struct HingeLoss {
+struct UnitMargins {
     static constexpr bool unit_margins = true;
-    static constexpr bool flat = true;
     double margin(int, int) const { return 1; }
+};
+
+// Hinge losses are piecewise linear: no conjugate on their block sets, and a margin of 1.
+struct HingeLoss : UnitMargins {
+    static constexpr bool flat = true;
     template <class T>
     double conjugate(const DualEntry<T>*, int, double) const {
         return 0;
     }
 };
 
+// sum_j f(h_j), f on vectors
+template <class T, class F>
+PM_INLINE double sum_of(const T* h, int padded, const F& f) {
+    using V = Vec<T>;
+    const V zero = V::set1(T(0));
+    V total[4] = {zero, zero, zero, zero};  // four chains hide the latency
+    int j = 0;
+    for (; j + 4 * kLanes<T> <= padded; j += 4 * kLanes<T>)
+        PM_UNROLL for (int r = 0; r < 4; ++r) total[r] =
+            total[r] + f(V::load(h + j + r * kLanes<T>));
+    for (; j < padded; j += kLanes<T>) total[0] = total[0] + f(V::load(h + j));
+    return double(((total[0] + total[1]) + (total[2] + total[3])).sum());
+}
+
 // sum_j max(h_j - t, 0)
 template <class T>
 PM_INLINE double excess_sum(const T* h, int padded, T t) {
     using V = Vec<T>;
     const V low = V::set1(t), zero = V::set1(T(0));
-    V total[4] = {zero, zero, zero, zero};  // four chains hide the latency
-    int j = 0;
-    for (; j + 4 * kLanes<T> <= padded; j += 4 * kLanes<T>)
-        PM_UNROLL for (int r = 0; r < 4; ++r) total[r] =
-            total[r] + V::max(V::load(h + j + r * kLanes<T>) - low, zero);
-    for (; j < padded; j += kLanes<T>) total[0] = total[0] + V::max(V::load(h + j) - low, zero);
-    return double(((total[0] + total[1]) + (total[2] + total[3])).sum());
+    return sum_of(h, padded, [&](V x) { return V::max(x - low, zero); });
 }
 
 inline double top_k_sum(std::vector<double>& values, int k) {

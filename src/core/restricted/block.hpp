@@ -22,11 +22,11 @@ struct Block {
             b[count++] = all[j];
         });
     }
-    // p = clip(b - t, 0, u) of the listed classes; drops those with p = 0.
-    PM_INLINE void clip(double t, double u) {
+    // p = clip((b - t) / w, 0, u) of the listed classes; drops those with p = 0.
+    PM_INLINE void clip(double t, double u, double w = 1) {
         int kept = 0;
         for (int e = 0; e < count; ++e) {
-            const T value = T(std::min(double(b[e]) - t, u));
+            const T value = T(std::min((double(b[e]) - t) / w, u));
             classes[kept] = classes[e];
             p[kept] = value;
             kept += value > T(0);

@@ -104,21 +104,20 @@ def signed_dual(p: sparse.csr_array, y: Codes, *, coupled: bool) -> sparse.csr_a
     return (diagonal - p).astype(p.dtype).tocsr()
 
 
-def feasible_start(c: Doubles, start: DualSolution, squared_norm: float) -> float:
-    """The factor for the dual of ``start`` that is feasible for ``c`` and best on its ray.
-
-    Scaling by ``r`` is feasible up to the smallest ratio of the bounds; ``r sum p - r^2/2 ||V||^2``
-    is largest at ``sum p / ||V||^2``.
-    """
+def feasible_block(c: Doubles, start: DualSolution) -> sparse.csr_array:
+    """The dual of ``start``, scaled to be feasible for ``c``: block sets scale with their costs."""
     used = np.diff(start.block.indptr) > 0
     if not used.any() or (c[used] == 0).any():
-        return 0.0
-    largest = float(np.min(c[used] / start.c[used]))
-    return best_factor(largest, float(start.block.sum(dtype=np.float64)), squared_norm)
+        return sparse.csr_array(start.block.shape, dtype=start.block.dtype)
+    return (start.block * float(np.min(c[used] / start.c[used]))).tocsr()
 
 
 def best_factor(largest: float, dual_sum: float, squared_norm: float) -> float:
-    """The factor up to `largest` that is best for a dual with this sum and ``||V||^2``."""
+    """The factor up to `largest` that is best for a dual.
+
+    With ``D = dual_sum - 1/2 ||V||^2``, scaled by ``r``: ``r dual_sum - r^2/2 ||V||^2`` is largest
+    at ``dual_sum / ||V||^2``. Curved conjugates are no larger than that has them.
+    """
     return largest if squared_norm <= 0 else min(largest, dual_sum / squared_norm)
 
 

@@ -41,7 +41,8 @@ class SweepTotals(NamedTuple):
     """Sums over the visits of a sweep.
 
     ``gap`` and ``loss`` are the shares of the gap and ``c_i loss_i`` before each update; ``dual``
-    is the change of ``sum_ij p_ij``; ``entries`` counts the nonzeros of the dual rows visited.
+    is the change of the blocks' part of the dual; ``entries`` counts the nonzeros of the dual rows
+    visited.
     """
 
     gap: float
@@ -150,7 +151,7 @@ class State:
         return losses
 
     def dual_sum(self) -> float:
-        """``sum_ij p_ij``."""
+        """The blocks' part of the dual: ``sum_ij p_ij`` of hinge losses."""
         return float(self._engine.dual_sum())
 
     def dual_weights(self) -> Floats:

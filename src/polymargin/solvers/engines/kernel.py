@@ -26,7 +26,13 @@ from polymargin.problem import KernelProblem
 from polymargin.solvers.certificate import Certificate
 from polymargin.solvers.engines.base import Engine, Seen
 from polymargin.solvers.engines.row_cache import MemberGram, RowCache
-from polymargin.solvers.solution import DualSolution, check_start, feasible_start, signed_dual
+from polymargin.solvers.solution import (
+    DualSolution,
+    best_factor,
+    check_start,
+    feasible_block,
+    signed_dual,
+)
 from polymargin.solvers.state import exported_dual, import_dual
 
 if TYPE_CHECKING:
@@ -97,11 +103,12 @@ class KernelEngine(Engine[sparse.csr_array]):
         if start is None:
             return
         check_start(self.problem, start)
-        import_dual(self.blocks, start.block, np.dtype(np.float64))
+        block = feasible_block(self.problem.c, start)
+        import_dual(self.blocks, block, np.dtype(np.float64))
         self._rebuild(self.all)
         self._attend(self.all)
-        factor = feasible_start(self.problem.c, start, self._measure())
-        import_dual(self.blocks, (start.block * factor).tocsr(), np.dtype(np.float64))
+        factor = best_factor(1.0, float(self.blocks.dual_sum()), self._measure())
+        import_dual(self.blocks, (block * factor).tocsr(), np.dtype(np.float64))
         self.scores *= factor
         self._measure()
 

@@ -28,7 +28,7 @@ from polymargin.solvers.newton.follow_up import FollowUp
 from polymargin.solvers.newton.handover import may_follow
 from polymargin.solvers.sequential import SequentialSchedule
 from polymargin.solvers.shrinking import AdaptiveSchedule
-from polymargin.solvers.solution import DualSolution, best_factor, check_start, feasible_start
+from polymargin.solvers.solution import DualSolution, best_factor, check_start, feasible_block
 from polymargin.solvers.state import Pass, State, SweepTotals
 
 if TYPE_CHECKING:
@@ -127,10 +127,10 @@ class LinearEngine(SavableEngine[LinearModel]):
 
     def _take_over(self, start: DualSolution) -> None:
         check_start(self.problem, start)
-        self.state.set_dual(start.block)
+        block = feasible_block(self.problem.c, start)
+        self.state.set_dual(block)
         V = self.state.rebuild()
-        factor = feasible_start(self.problem.c, start, float(np.vdot(V, V)))
-        self._scale_dual(start.block, V, factor)
+        self._scale_dual(block, V, best_factor(1.0, self.state.dual_sum(), squared_norm(V)))
         self._dual_sum = self.state.dual_sum()
 
     def _scale_dual(self, block: sparse.csr_array, V: Floats, factor: float) -> None:

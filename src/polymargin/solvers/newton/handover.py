@@ -37,8 +37,9 @@ CONSTANTS = Constants()
 
 
 def may_follow(problem: Problem) -> bool:
-    """Whether there is a phase for this problem: dense rows, and a loss whose faces are known."""
-    return problem.rows.can_be_blocked and problem.loss.name in FACES
+    """Whether there is a phase for this problem: dense rows, and a flat loss with known faces."""
+    loss = problem.loss
+    return problem.rows.can_be_blocked and loss.flat and loss.name in FACES
 
 
 def is_affordable(state: State) -> bool:

@@ -25,6 +25,7 @@ PM_INLINE double gap_share(const Loss& loss, double value, double p_dot_h, doubl
 // sum_j margin(y, j) p_j - conjugate(p)
 template <class Loss, class T>
 double dual_share(const Loss& loss, int y, double c, const DualEntry<T>* block, int count) {
+    if (count == 0) return 0;  // also where c is 0
     double total = -loss.conjugate(block, count, c);
     for (int e = 0; e < count; ++e) total += loss.margin(y, block[e].cls) * double(block[e].p);
     return total;

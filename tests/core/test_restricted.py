@@ -23,7 +23,14 @@ from tests.reference.restricted import (
     solve_to_floats,
 )
 
-LOSSES = ("crammer_singer", "weston_watkins", "top_k_alpha", "top_k_beta", "one_vs_rest")
+LOSSES = (
+    "crammer_singer",
+    "weston_watkins",
+    "top_k_alpha",
+    "top_k_beta",
+    "one_vs_rest",
+    "one_vs_rest_squared",
+)
 TOP_K_LOSSES = ("top_k_alpha", "top_k_beta")
 ACCURACY = {np.float64: 1e-12, np.float32: 2e-6}
 FEASIBILITY = {np.float64: 1e-12, np.float32: 1e-6}

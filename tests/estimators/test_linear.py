@@ -118,8 +118,9 @@ def test_two_classes_have_one_row_and_a_vector_of_scores(params):
 def test_two_classes_are_the_hinge_svm(params):
     """The margin losses with C are the hinge loss with 2 C; one-vs-rest is the hinge loss."""
     X, y = make_problem(n_classes=2)
-    hinge = LinearSVC(loss="hinge", C=0.2, tol=1e-10, max_iter=1_000_000, random_state=0).fit(X, y)
-    C = 0.2 if params["loss"] == "one_vs_rest" else 0.1
+    kind = "squared_hinge" if params["loss"] == "one_vs_rest_squared" else "hinge"
+    hinge = LinearSVC(loss=kind, C=0.2, tol=1e-10, max_iter=1_000_000, random_state=0).fit(X, y)
+    C = 0.2 if params["loss"].startswith("one_vs_rest") else 0.1
     clf = LinearMulticlassSVC(**params, **TIGHT, C=C).fit(X, y)
     np.testing.assert_allclose(clf.coef_, hinge.coef_, atol=1e-4)
     np.testing.assert_allclose(clf.intercept_, hinge.intercept_, atol=1e-4)

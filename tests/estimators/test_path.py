@@ -162,13 +162,14 @@ def test_the_start_is_feasible_and_the_best_on_its_ray(loss, ratio):
 
     def dual_of(block):
         a = np.where(np.eye(4, dtype=bool)[y], 1, -1) * block
-        if loss != "one_vs_rest":
+        if problem.loss.coupled:
             a[np.arange(len(y)), y] = block.sum(axis=1)
         return dual(spec, a), dual_infeasibility(spec, a)
 
     value, infeasibility = dual_of(engine.state.dual_block().toarray())
     assert infeasibility <= 1e-12
-    others = [dual_of(factor * p)[0] for factor in np.linspace(0.0, ratio, 50)]
+    factors = np.linspace(0.0, ratio, 50) if problem.loss.flat else [0.0, ratio]
+    others = [dual_of(factor * p)[0] for factor in factors]
     assert value >= max(others) - 1e-9 * abs(value)
     V = engine.state.rebuild()
     np.testing.assert_allclose(engine.state.dual_weights(), V, atol=1e-9 * abs(V).max())

@@ -20,6 +20,7 @@ CASES = [
     ("top_k_beta", 3),
     ("top_k_beta", 4),
     ("one_vs_rest", None),
+    ("one_vs_rest_squared", None),
 ]
 every_case = pytest.mark.parametrize(("name", "top_k"), CASES)
 K = 5
@@ -27,10 +28,11 @@ K = 5
 
 def loss_by_loop(scores, true_class, name, top_k):
     """One example's loss, spelled out class by class."""
-    if name == "one_vs_rest":
+    if name.startswith("one_vs_rest"):
         total = 0.0
         for j, score in enumerate(scores):
-            total += max(0.0, 1.0 - score if j == true_class else 1.0 + score)
+            violation = max(0.0, 1.0 - score if j == true_class else 1.0 + score)
+            total += violation * violation if name == "one_vs_rest_squared" else violation
         return total
     margins = [1.0 + s - scores[true_class] for j, s in enumerate(scores) if j != true_class]
     margins.sort(reverse=True)
@@ -50,7 +52,7 @@ def random_scores(n=200, seed=0):
     return scores, rng.integers(0, K, size=n).astype(np.int32)
 
 
-def test_the_five_losses_are_there():
+def test_the_losses_are_there():
     assert set(LOSSES) == {name for name, _ in CASES}
 
 
@@ -81,7 +83,7 @@ def test_the_loss_is_the_support_function_of_its_block_set(name, top_k):
     scores, y = random_scores(n=6, seed=2)
     c = 0.7
     values = get_loss(name, top_k=top_k).value(scores, y)
-    if name == "one_vs_rest":
+    if name.startswith("one_vs_rest"):
         margins = 1.0 - np.where(np.arange(K) == y[:, None], 1.0, -1.0) * scores
     else:
         margins = wrong_margins(scores, y)
@@ -92,7 +94,7 @@ def test_the_loss_is_the_support_function_of_its_block_set(name, top_k):
 @pytest.mark.parametrize("name", LOSSES)
 def test_zero_scores_cost_what_zero_rows_add(name):
     top_k = 2 if name.startswith("top_k") else None
-    expected = {"weston_watkins": K - 1, "one_vs_rest": K}.get(name, 1)
+    expected = {"weston_watkins": K - 1, "one_vs_rest": K, "one_vs_rest_squared": K}.get(name, 1)
     values = get_loss(name, top_k=top_k).value(
         np.zeros((3, K)), np.array([0, 2, 4], dtype=np.int32)
     )

@@ -1,7 +1,8 @@
 """Primal and dual objective recomputed from scratch in float64, from what a fitted model shows.
 
     P = 1/2 ||W||^2 + sum_i c_i loss_i          (W with the constant feature's weights)
-    D = sum_ij p_ij - 1/2 ||V||^2,  V = sum_i x_i a_i^T     (x_i with the constant feature appended)
+    D = sum_ij p_ij - sum_i conjugate_i - 1/2 ||V||^2,  V = sum_i x_i a_i^T
+                                                (x_i with the constant feature appended)
 
 A row of zeros without an intercept has curvature A = 0; it adds c_i * loss(scores = 0) to P and
 to D alike.
@@ -15,6 +16,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from tests.reference.restricted import curvature, smooth_value
+
 
 @dataclass(frozen=True)
 class Spec:
@@ -27,6 +30,7 @@ class Spec:
     top_k: int | None = None
     intercept_scaling: float = 0.0
     n_classes: int | None = None
+    smoothing: float = 0.0
 
     @property
     def K(self) -> int:
@@ -54,12 +58,18 @@ def signs(y: np.ndarray, K: int) -> np.ndarray:
     return np.where(np.arange(K)[None, :] == y[:, None], 1.0, -1.0)
 
 
-def loss_values(scores: np.ndarray, y: np.ndarray, loss: str, top_k: int | None) -> np.ndarray:
+def loss_values(
+    scores: np.ndarray, y: np.ndarray, loss: str, top_k: int | None, smoothing: float = 0.0
+) -> np.ndarray:
     """Return the loss of every example in float64."""
     scores = np.asarray(scores, dtype=np.float64)
-    if loss == "one_vs_rest":
-        return np.maximum(0.0, 1.0 - signs(y, scores.shape[1]) * scores).sum(axis=1)
-    descending = -np.sort(-wrong_margins(scores, y), axis=1)
+    separate = loss.startswith("one_vs_rest")
+    h = 1.0 - signs(y, scores.shape[1]) * scores if separate else wrong_margins(scores, y)
+    if smoothing:
+        return np.array([float(smooth_value(loss, row, top_k, smoothing)) for row in h])
+    if separate:
+        return (np.maximum(0.0, h) ** (2 if loss == "one_vs_rest_squared" else 1)).sum(axis=1)
+    descending = -np.sort(-h, axis=1)
     if loss == "crammer_singer":
         return np.maximum(0.0, descending[:, 0])
     if loss == "weston_watkins":
@@ -79,15 +89,24 @@ def primal(spec: Spec, coef: np.ndarray, intercept: np.ndarray) -> float:
     else:
         penalty += np.vdot(intercept, intercept) / spec.intercept_scaling**2
     scores = sparse.csr_array(spec.X, dtype=np.float64) @ coef.T + intercept
-    losses = loss_values(scores, spec.y, spec.loss, spec.top_k)
+    losses = loss_values(scores, spec.y, spec.loss, spec.top_k, spec.smoothing)
     return float(0.5 * penalty + np.dot(spec.c, losses))
 
 
 def block_mass(spec: Spec, a: np.ndarray) -> np.ndarray:
     """Return sum_j p_ij for every example from the rows a_i."""
-    if spec.loss == "one_vs_rest":
+    if spec.loss.startswith("one_vs_rest"):
         return np.abs(a).sum(axis=1)
     return a[np.arange(len(a)), spec.y]
+
+
+def conjugates(spec: Spec, a: np.ndarray) -> np.ndarray:
+    """Return the conjugate of every example's c loss at its block."""
+    p = a.copy()
+    if not spec.loss.startswith("one_vs_rest"):
+        p[np.arange(len(a)), spec.y] = 0.0
+    c = np.where(spec.c > 0, spec.c, 1.0)
+    return float(curvature(spec.loss, spec.smoothing)) / (2 * c) * (p**2).sum(axis=1)
 
 
 def dual(spec: Spec, a: Any) -> float:
@@ -95,8 +114,8 @@ def dual(spec: Spec, a: Any) -> float:
     a = dense_rows(a)
     X = widened(spec)
     empty = np.asarray(abs(X).sum(axis=1)).ravel() == 0
-    at_zero = loss_values(np.zeros(a.shape), spec.y, spec.loss, spec.top_k)
-    gained = np.where(empty, spec.c * at_zero, block_mass(spec, a))
+    at_zero = loss_values(np.zeros(a.shape), spec.y, spec.loss, spec.top_k, spec.smoothing)
+    gained = np.where(empty, spec.c * at_zero, block_mass(spec, a) - conjugates(spec, a))
     V = X.T @ a
     return float(gained.sum() - 0.5 * np.vdot(V, V))
 
@@ -118,9 +137,10 @@ def dual_infeasibility(spec: Spec, a: Any) -> float:
     absent = spec.c == 0
     assert not a[absent].any(), "an absent example has a dual variable"
     a, y, c = a[~absent], spec.y[~absent], spec.c[~absent]
-    if spec.loss == "one_vs_rest":
-        p = signs(y, spec.K) * a
-        return float(max(0.0, (-p / c[:, None]).max(), (p / c[:, None] - 1).max()))
+    if spec.loss.startswith("one_vs_rest"):
+        p = signs(y, spec.K) * a / c[:, None]
+        excess = 0.0 if spec.loss == "one_vs_rest_squared" else (p - 1).max()
+        return float(max(0.0, (-p).max(), excess))
     wrong = np.arange(spec.K)[None, :] != y[:, None]
     p = -a[wrong].reshape(len(a), spec.K - 1) / c[:, None]
     total = p.sum(axis=1)

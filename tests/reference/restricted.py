@@ -12,6 +12,10 @@ strictly convex, hence p is unique and any correct method must return it.
   sum_j clip(b_j - t, 0, s/k) = s, and the derivative of the optimal value in s is
   rho s - t - (1/k) sum_j max(0, b_j - t - s/k), increasing and piecewise linear.
 * One-vs-rest: the problem is 1/2 ||p||^2 - b.p over [0, c]^m, a clip.
+
+A quadratic conjugate g/(2 c) ||p||^2 turns ||p||^2 into w ||p||^2 with w = 1 + g/c. Smoothed hinge
+losses have g = smoothing, the squared hinge has 1/2 and no bound on p. Divided by w, that is b / w
+for b and 1 / w for the weight of (sum p)^2.
 """
 
 from __future__ import annotations
@@ -76,15 +80,22 @@ def clip_all(b: Sequence[Fraction], t: Fraction, u: Fraction) -> list[Fraction]:
     return [min(max(value - t, ZERO), u) for value in b]
 
 
-def solve_threshold(b: Sequence[Fraction], u: Fraction, s: Fraction) -> list[Fraction]:
-    """Solve sum_j clip(b_j - t, 0, u) = min(t, s) and return p = clip(b - t, 0, u)."""
+def solve_threshold(
+    b: Sequence[Fraction], u: Fraction, s: Fraction, rho: Fraction = Fraction(1)
+) -> list[Fraction]:
+    """Solve sum_j clip(b_j - t, 0, u) = min(t / rho, s) and return p = clip(b - t, 0, u)."""
     top = max(b)
     if top <= 0:
         return [ZERO] * len(b)
     scores = SortedScores(b)
-    inside = [t for t in merge(scores.breakpoints(u), [s]) if 0 < t < top]
-    t = decreasing_root(lambda t: scores.clipped_sum(t, u) - min(t, s), [ZERO, *inside, top])
-    return clip_all(b, t, u)
+    if rho == 0 and scores.clipped_sum(ZERO, u) <= s:
+        return clip_all(b, ZERO, u)
+    inside = [t for t in merge(scores.breakpoints(u), [rho * s]) if 0 < t < top]
+
+    def excess(t: Fraction) -> Fraction:
+        return scores.clipped_sum(t, u) - (min(t / rho, s) if rho else s)
+
+    return clip_all(b, decreasing_root(excess, [ZERO, *inside, top]), u)
 
 
 class TopKAlpha:
@@ -166,7 +177,14 @@ def bounds(loss: str, m: int, c: Fraction, top_k: int | None) -> tuple[Fraction,
     return c / top_k, c
 
 
-def solve_exactly(loss: str, b, c, top_k: int | None = None) -> list[Fraction]:
+def curvature(loss: str, smoothing: float) -> Fraction:
+    """Return g of the conjugate g/(2 c) ||p||^2."""
+    return Fraction(1, 2) if loss == "one_vs_rest_squared" else Fraction(float(smoothing))
+
+
+def solve_exactly(
+    loss: str, b, c, top_k: int | None = None, smoothing: float = 0.0, A: float = 1.0
+) -> list[Fraction]:
     """Return the exact minimiser of one restricted problem.
 
     Parameters
@@ -179,20 +197,44 @@ def solve_exactly(loss: str, b, c, top_k: int | None = None) -> list[Fraction]:
         The example's weight, positive.
     top_k : int, optional
         Needed by the top-k losses.
+    smoothing : float
+        Of the hinge losses.
+    A : float
+        The curvature, which matters where there is a conjugate: g/(2 c A) ||p||^2.
     """
     b = [Fraction(float(value)) for value in b]
     c = Fraction(float(c))
+    weight = 1 + curvature(loss, smoothing) / (c * Fraction(float(A)))
+    return minimise(loss, [value / weight for value in b], c, top_k, 1 / weight)
+
+
+def minimise(
+    loss: str, b: Sequence[Fraction], c: Fraction, top_k: int | None, rho: Fraction
+) -> list[Fraction]:
+    """Return the minimiser of 1/2 (||p||^2 + rho (sum p)^2) - b.p over the block set."""
     if loss == "one_vs_rest":
         return clip_all(b, ZERO, c)
+    if loss == "one_vs_rest_squared":
+        return [max(value, ZERO) for value in b]
     if loss == "top_k_alpha":
         assert top_k is not None
-        return solve_top_k_alpha(b, top_k, c)
-    return solve_threshold(b, *bounds(loss, len(b), c, top_k))
+        return solve_top_k_alpha(b, top_k, c, rho)
+    return solve_threshold(b, *bounds(loss, len(b), c, top_k), rho)
 
 
-def solve_to_floats(loss: str, b, c, top_k: int | None = None) -> np.ndarray:
+def solve_to_floats(
+    loss: str, b, c, top_k: int | None = None, smoothing: float = 0.0, A: float = 1.0
+) -> np.ndarray:
     """Return the exact minimiser, rounded once to float64."""
-    return np.array([float(value) for value in solve_exactly(loss, b, c, top_k)])
+    return np.array([float(value) for value in solve_exactly(loss, b, c, top_k, smoothing, A)])
+
+
+def smooth_value(loss: str, h, top_k: int | None, smoothing: float) -> Fraction:
+    """Return max h.q - g/2 ||q||^2 over the block set of c = 1: the loss at h, exactly."""
+    g = curvature(loss, smoothing)
+    h = [Fraction(float(value)) for value in h]
+    q = minimise(loss, [value / g for value in h], Fraction(1), top_k, ZERO)
+    return sum((own * (value - g / 2 * own) for own, value in zip(q, h, strict=True)), ZERO)
 
 
 def support_function(loss: str, h: Sequence[Fraction], c: Fraction, top_k: int | None) -> Fraction:
@@ -208,15 +250,22 @@ def support_function(loss: str, h: Sequence[Fraction], c: Fraction, top_k: int |
     return c * max(ZERO, sum(sorted(h, reverse=True)[:top_k])) / top_k
 
 
-def optimality_gap(loss: str, b, c, p: Sequence[Fraction], top_k: int | None = None) -> Fraction:
+def optimality_gap(
+    loss: str, b, c, p: Sequence[Fraction], top_k: int | None = None, smoothing: float = 0.0
+) -> Fraction:
     """Return max over feasible q of -gradient.(q - p): zero only at the minimiser.
 
     This does not depend on how p was found: it needs the gradient at p and the maximum of a linear
     function over the block set.
     """
-    coupling = ZERO if loss == "one_vs_rest" else sum(p, ZERO)
-    residual = [Fraction(float(value)) - own - coupling for value, own in zip(b, p, strict=True)]
+    coupling = ZERO if loss.startswith("one_vs_rest") else sum(p, ZERO)
+    weight = 1 + curvature(loss, smoothing) / Fraction(float(c))
+    residual = [
+        Fraction(float(value)) - weight * own - coupling for value, own in zip(b, p, strict=True)
+    ]
     gained = sum((r * own for r, own in zip(residual, p, strict=True)), ZERO)
+    if loss == "one_vs_rest_squared":  # p >= 0 is all: no step up may gain, none down where p > 0
+        return max(*residual, abs(gained), ZERO)
     return support_function(loss, residual, Fraction(float(c)), top_k) - gained
 
 
@@ -226,6 +275,8 @@ def infeasibility(loss: str, p, c, top_k: int | None = None) -> Fraction:
     c = Fraction(float(c))
     total, largest = sum(p, ZERO), max(p)
     excess = [ZERO, -min(p)]
+    if loss == "one_vs_rest_squared":
+        return max(excess) / c
     if loss in ("weston_watkins", "one_vs_rest"):
         excess.append(largest - c)
     else:

@@ -40,7 +40,7 @@ class SlowStream:
         self.loss, self.top_k = loss, top_k
         self.capacity, self.revisits, self.seed = reservoir, revisits, seed
         self.known = [] if classes is None else list(classes)
-        if loss == "one_vs_rest" and classes is None:
+        if loss.startswith("one_vs_rest") and classes is None:
             self.known = [UNSEEN]
         self.W: dict[Any, np.ndarray] = {}
         self.sums: dict[Any, np.ndarray] = {}
@@ -99,7 +99,7 @@ class SlowStream:
         A = float(x @ x)
         if A == 0:
             return
-        coupled = self.loss != "one_vs_rest"
+        coupled = not self.loss.startswith("one_vs_rest")
         names = [name for name in self.W if not coupled or name != label]
         if not names:
             return
@@ -112,7 +112,7 @@ class SlowStream:
             sign = np.array([1.0 if name == label else -1.0 for name in names])
             b = (1.0 - sign * scores) / A + own
         k = None if self.top_k is None else min(self.top_k, len(names))
-        p = solve_to_floats(self.loss, b, weight, k)
+        p = solve_to_floats(self.loss, b, weight, k, A=A)
         for name, value, change in zip(names, p, p - own, strict=True):
             if coupled:
                 self.W[name] = self.W[name] - change * x

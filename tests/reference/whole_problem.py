@@ -8,8 +8,9 @@ import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
-from tests.reference.block_sets import CLARABEL
+from tests.reference.block_sets import CLARABEL, LOOSE
 from tests.reference.objective import Spec, signs
+from tests.reference.restricted import curvature
 
 
 @cache
@@ -22,6 +23,7 @@ def random_spec(
     zero_rows: bool = False,
     intercept: bool = False,
     seed: int = 0,
+    smoothing: float = 0.0,
 ) -> Spec:
     """Draw a small problem: overlapping classes, n = 25, d = 4."""
     rng = np.random.default_rng(seed)
@@ -35,13 +37,15 @@ def random_spec(
     if weights:
         c *= rng.uniform(0.2, 3.0, size=n)
         c[[5, 9]] = 0.0
-    return Spec(X, y, c, loss, top_k, 1.5 if intercept else 0.0, K)
+    return Spec(X, y, c, loss, top_k, 1.5 if intercept else 0.0, K, smoothing)
 
 
 def example_loss(spec: Spec, scores: cp.Expression, i: int) -> cp.Expression:
     """Return the loss of example i as a convex expression of its scores."""
-    if spec.loss == "one_vs_rest":
-        return cp.sum(cp.pos(1 - cp.multiply(signs(spec.y[i : i + 1], spec.K)[0], scores)))
+    if spec.loss.startswith("one_vs_rest"):
+        positive = cp.pos(1 - cp.multiply(signs(spec.y[i : i + 1], spec.K)[0], scores))
+        squared = spec.loss == "one_vs_rest_squared"
+        return cp.sum_squares(positive) if squared else cp.sum(positive)
     wrong = [j for j in range(spec.K) if j != spec.y[i]]
     h = 1 + scores[wrong] - scores[int(spec.y[i])]
     if spec.loss == "crammer_singer":
@@ -62,4 +66,5 @@ def optimum(spec: Spec) -> float:
     W = cp.Variable((spec.K, dense.shape[1]))
     losses = [spec.c[i] * example_loss(spec, W @ dense[i], i) for i in range(n) if spec.c[i] > 0]
     program = cp.Problem(cp.Minimize(cp.sum_squares(W) / 2 + cp.sum(cp.hstack(losses))))
-    return float(program.solve(**CLARABEL))
+    flat = not curvature(spec.loss, spec.smoothing)
+    return float(program.solve(**(CLARABEL if flat else LOOSE)))

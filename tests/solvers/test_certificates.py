@@ -16,7 +16,14 @@ from benchmarks.datasets import data_folder
 from polymargin import LinearMulticlassSVC
 from tests.reference.objective import Spec, dual, dual_infeasibility, primal
 
-LOSSES = ("crammer_singer", "weston_watkins", "top_k_alpha", "top_k_beta", "one_vs_rest")
+LOSSES = (
+    "crammer_singer",
+    "weston_watkins",
+    "top_k_alpha",
+    "top_k_beta",
+    "one_vs_rest",
+    "one_vs_rest_squared",
+)
 DATA = ("news20", "letter", "satimage", "usps", "dna", "clinc150")
 TOL = {np.float64: 1e-6, np.float32: 1e-4}
 AGREEMENT = {np.float64: 1e-9, np.float32: 1e-6}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.svm import LinearSVC
 
 from polymargin import LinearMulticlassSVC
 from tests.reference.objective import Spec, dual, primal
 
 liblinearutil = pytest.importorskip("liblinear.liblinearutil", reason="needs liblinear-official")
 
-FORMULATION = {"crammer_singer": 4, "one_vs_rest": 3}
+FORMULATION = {"crammer_singer": 4, "one_vs_rest": 3, "one_vs_rest_squared": 1}
 every_loss = pytest.mark.parametrize("loss", list(FORMULATION))
 
 
@@ -77,3 +78,16 @@ def test_news20_accuracy_is_that_of_the_papers(load_data):
     X, y, X_test, y_test = load_data("news20")
     model = LinearMulticlassSVC(C=1.0, fit_intercept=False, random_state=0).fit(X, y)
     assert 0.850 <= model.score(X_test, y_test) <= 0.858
+
+
+@pytest.mark.parametrize("name", ["dna", "satimage"])
+def test_the_default_of_linear_svc_is_one_vs_rest_squared(load_data, name):
+    X, y = load_data(name)[:2]
+    X, y = X[::4], y[::4]
+    spec = Spec(X, y, np.full(len(y), 0.5), "one_vs_rest_squared", None, 1.0)
+    peer = LinearSVC(C=0.5, dual=False, tol=1e-10, max_iter=100_000).fit(X, y)
+    options = {"C": 0.5, "tol": 1e-8, "max_iter": 100_000, "random_state": 0}
+    model = LinearMulticlassSVC(loss="one_vs_rest_squared", **options).fit(X, y)
+    theirs = primal(spec, peer.coef_, peer.intercept_)
+    assert primal(spec, model.coef_, model.intercept_) == pytest.approx(theirs, rel=1e-6)
+    np.testing.assert_allclose(model.coef_, peer.coef_, rtol=0, atol=1e-3 * abs(peer.coef_).max())

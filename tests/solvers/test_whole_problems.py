@@ -18,6 +18,7 @@ LOSSES = [
     ("top_k_alpha", 2, 5),
     ("top_k_beta", 2, 5),
     ("one_vs_rest", None, 3),
+    ("one_vs_rest_squared", None, 3),
 ]
 SHAPES = [
     ("crammer_singer", None, 2),
@@ -34,6 +35,8 @@ SHAPES = [
     ("top_k_beta", 4, 5),
     ("one_vs_rest", None, 2),
     ("one_vs_rest", None, 5),
+    ("one_vs_rest_squared", None, 2),
+    ("one_vs_rest_squared", None, 5),
 ]
 every_loss = pytest.mark.parametrize(("loss", "top_k", "K"), LOSSES)
 
@@ -118,7 +121,7 @@ def test_a_start_from_another_k_is_refused(loss):
         solve(random_spec(loss, 3, 5), start=start)
 
 
-@pytest.mark.parametrize(("loss", "top_k", "K"), LOSSES[:-1])
+@pytest.mark.parametrize(("loss", "top_k", "K"), LOSSES[:4])
 def test_a_start_from_other_labels_is_refused(loss, top_k, K):
     spec = random_spec(loss, top_k, K)
     other = Spec(spec.X, spec.y[::-1].copy(), spec.c, loss, top_k, 0.0, K)

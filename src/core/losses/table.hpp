@@ -12,13 +12,15 @@
 
 #include "losses/crammer_singer.hpp"
 #include "losses/one_vs_rest.hpp"
+#include "losses/one_vs_rest_squared.hpp"
 #include "losses/top_k_alpha.hpp"
 #include "losses/top_k_beta.hpp"
 #include "losses/weston_watkins.hpp"
 
 namespace pm {
 
-using AnyLoss = std::variant<CrammerSinger, WestonWatkins, TopKAlpha, TopKBeta, OneVsRest>;
+using AnyLoss =
+    std::variant<CrammerSinger, WestonWatkins, TopKAlpha, TopKBeta, OneVsRest, OneVsRestSquared>;
 
 // f(std::type_identity<Loss>{}) for every loss, in the order of the table.
 template <class F>

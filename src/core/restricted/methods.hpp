@@ -100,6 +100,7 @@ inline constexpr MethodEntry<T> kMethods[] = {
     {TopKBeta::name, "newton", nullptr},
     {TopKBeta::name, "variable_fixing", solve_variable_fixing<T>},
     {OneVsRest::name, "clip", nullptr},
+    {OneVsRestSquared::name, "scale", nullptr},
 };
 
 // False: there is no such method for this loss.

@@ -1,0 +1,14 @@
+"""One-vs-rest, squared: ``sum_m max(0, 1 - y_m s_m)^2`` over all classes; no bound on ``p``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from polymargin.losses.base import Loss
+
+
+@dataclass(frozen=True)
+class OneVsRestSquared(Loss):
+    """A squared hinge loss per class: what :class:`~sklearn.svm.LinearSVC` minimises by default."""
+
+    name = "one_vs_rest_squared"

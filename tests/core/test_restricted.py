@@ -39,18 +39,18 @@ every_loss = pytest.mark.parametrize("name", LOSSES)
 every_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 
 
-def solve(name, b, c, top_k, dtype=np.float64, **settings):
+def solve(name, b, c, top_k, dtype=np.float64, smoothing=0.0, **settings):
     """Solve one problem with the compiled code."""
-    loss = get_loss(name, top_k=top_k if name in TOP_K_LOSSES else None)
+    loss = get_loss(name, top_k if name in TOP_K_LOSSES else None, smoothing)
     return loss.solve_restricted(np.asarray(b, dtype=dtype), c, **settings)
 
 
-def assert_exact(name, b, c, top_k, dtype=np.float64):
+def assert_exact(name, b, c, top_k, dtype=np.float64, smoothing=0.0):
     """The compiled answer is feasible and within rounding of the exact one."""
     b = np.asarray(b, dtype=dtype)
-    p = solve(name, b, c, top_k, dtype)
+    p = solve(name, b, c, top_k, dtype, smoothing)
     assert p.shape == b.shape and p.dtype == dtype
-    expected = solve_to_floats(name, b, c, top_k)
+    expected = solve_to_floats(name, b, c, top_k, smoothing)
     error = np.max(np.abs(p.astype(np.float64) - expected))
     scale = float(np.max(np.abs(b)))
     allowed = ACCURACY[dtype] * scale + float(np.finfo(dtype).smallest_subnormal)
@@ -115,6 +115,54 @@ def test_nothing_violated_gives_exactly_zero(name, dtype):
     b = -rng.uniform(0, 2, size=(50, 9)).astype(dtype)
     b[:, 3] = 0.0
     np.testing.assert_array_equal(solve(name, b, 1.0, 4, dtype), np.zeros_like(b))
+
+
+# --- smoothing -----------------------------------------------------------------------------------
+
+every_hinge = pytest.mark.parametrize("name", LOSSES[:5])
+SMOOTHINGS = st.sampled_from([1e-9, 1e-3, 0.1, 0.5, 1.0, 30.0, 1e6])
+
+
+@every_hinge
+@examples(300)
+@example(problem=([1e12, 1e12, -1e-12], 1e-12, 2), smoothing=1.0)
+@example(problem=([0.5] * 7, 0.3, 3), smoothing=0.1)
+@given(problem=restricted_problems(), smoothing=SMOOTHINGS)
+def test_smoothed_problems_are_solved_exactly(name, problem, smoothing):
+    assert_exact(name, *problem, smoothing=smoothing)
+
+
+@every_hinge
+@examples(150)
+@given(problem=restricted_problems(), smoothing=SMOOTHINGS)
+def test_smoothed_problems_are_solved_in_single_precision(name, problem, smoothing):
+    b, c, top_k = problem
+    assert_exact(name, b, float(np.float32(c)), top_k, np.float32, smoothing)
+
+
+@every_hinge
+@examples(20)
+@given(problem=large_problems(), smoothing=SMOOTHINGS)
+def test_smoothed_problems_of_up_to_2000_classes(name, problem, smoothing):
+    assert_exact(name, *problem, smoothing=smoothing)
+
+
+@every_hinge
+def test_the_smoothed_oracle_is_optimal_and_agrees_with_clarabel(name):
+    rng = np.random.default_rng(7)
+    for m, top_k in [(1, 1), (4, 2), (4, 4), (11, 3)]:
+        for smoothing in (0.1, 2.0):
+            b, c = 2 * rng.normal(size=m), rng.uniform(0.1, 3)
+            p = solve_exactly(name, b, c, top_k, smoothing)
+            assert optimality_gap(name, b, c, p, top_k, smoothing) == 0
+            found = solve_with_clarabel(name, b, c, top_k, smoothing)
+            np.testing.assert_allclose(np.array(p, float), found, rtol=0, atol=1e-5)
+
+
+def test_other_methods_than_their_own_are_not_offered_for_smoothed_losses():
+    assert get_loss("crammer_singer", smoothing=0.1).restricted_methods == ["newton"]
+    with pytest.raises(ValueError, match="restricted"):
+        solve("crammer_singer", [1.0, 2.0], 1.0, None, smoothing=0.1, method="sort")
 
 
 # --- agreement with a general QP solver ----------------------------------------------------------

@@ -91,6 +91,35 @@ def test_the_loss_is_the_support_function_of_its_block_set(name, top_k):
         assert largest_inner_product(name, h, c, top_k) == pytest.approx(c * value, abs=1e-8)
 
 
+@every_case
+@pytest.mark.parametrize("smoothing", [1e-3, 0.5, 20.0])
+def test_smoothed_values_are_exact(name, top_k, smoothing):
+    """And so is their maximum over the block set, to what a general solver gives."""
+    if name == "one_vs_rest_squared":
+        with pytest.raises(ValueError, match="smooth by itself"):
+            get_loss(name, smoothing=smoothing)
+        return
+    scores, y = random_scores(n=60, seed=3)
+    loss = get_loss(name, top_k, smoothing)
+    values = loss.value(scores, y)
+    expected = loss_values(scores, y, name, top_k, smoothing)
+    np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-14)
+    h = 1.0 - np.where(np.arange(K) == y[0], 1.0, -1.0) * scores[0]
+    h = h if name == "one_vs_rest" else wrong_margins(scores[:1], y[:1])[0]
+    assert largest_inner_product(name, h, 0.7, top_k, smoothing) == pytest.approx(
+        0.7 * values[0], abs=1e-7
+    )
+    plain = get_loss(name, top_k).value(scores, y)
+    assert (values <= plain + 1e-12).all()
+    assert loss.value_at_zero(K) == pytest.approx(loss.value(np.zeros((1, K)), [1])[0], rel=1e-14)
+
+
+@pytest.mark.parametrize("smoothing", [-0.1, float("nan"), float("inf")])
+def test_a_smoothing_below_zero_is_refused(smoothing):
+    with pytest.raises(ValueError, match="smoothing must be"):
+        get_loss("crammer_singer", smoothing=smoothing)
+
+
 @pytest.mark.parametrize("name", LOSSES)
 def test_zero_scores_cost_what_zero_rows_add(name):
     top_k = 2 if name.startswith("top_k") else None

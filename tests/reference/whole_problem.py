@@ -43,11 +43,22 @@ def random_spec(
 def example_loss(spec: Spec, scores: cp.Expression, i: int) -> cp.Expression:
     """Return the loss of example i as a convex expression of its scores."""
     if spec.loss.startswith("one_vs_rest"):
-        positive = cp.pos(1 - cp.multiply(signs(spec.y[i : i + 1], spec.K)[0], scores))
-        squared = spec.loss == "one_vs_rest_squared"
-        return cp.sum_squares(positive) if squared else cp.sum(positive)
-    wrong = [j for j in range(spec.K) if j != spec.y[i]]
-    h = 1 + scores[wrong] - scores[int(spec.y[i])]
+        h = 1 - cp.multiply(signs(spec.y[i : i + 1], spec.K)[0], scores)
+    else:
+        wrong = [j for j in range(spec.K) if j != spec.y[i]]
+        h = 1 + scores[wrong] - scores[int(spec.y[i])]
+    if spec.smoothing == 0:
+        return loss_of_margins(spec, h)
+    apart = cp.Variable(h.shape)  # the conjugate of a sum is the infimal convolution
+    return loss_of_margins(spec, h - apart) + cp.sum_squares(apart) / (2 * spec.smoothing)
+
+
+def loss_of_margins(spec: Spec, h: cp.Expression) -> cp.Expression:
+    """Return the loss at margins, before smoothing."""
+    if spec.loss == "one_vs_rest":
+        return cp.sum(cp.pos(h))
+    if spec.loss == "one_vs_rest_squared":
+        return cp.sum_squares(cp.pos(h))
     if spec.loss == "crammer_singer":
         return cp.pos(cp.max(h))
     if spec.loss == "weston_watkins":

@@ -53,7 +53,7 @@ def as_problem(spec: Spec, layout: str) -> Problem:
         X=X,
         y=spec.y,
         c=spec.c,
-        loss=get_loss(spec.loss, top_k=spec.top_k),
+        loss=get_loss(spec.loss, spec.top_k, spec.smoothing),
         n_classes=spec.K,
         intercept_scaling=spec.intercept_scaling,
     )
@@ -88,6 +88,15 @@ def test_the_solver_finds_the_optimum(
 ):
     spec, best = spec_and_optimum(loss, top_k, K, weights, zero_rows, intercept)
     assert_optimal(spec, best, solve(spec, layout, acceleration))
+
+
+@pytest.mark.parametrize(("loss", "top_k", "K"), LOSSES[:5])
+@pytest.mark.parametrize("smoothing", [0.05, 1.0])
+@pytest.mark.parametrize("layout", ["dense", "csr"])
+def test_smoothed_losses(loss, top_k, K, smoothing, layout):
+    options = {"weights": True, "zero_rows": True, "intercept": True, "smoothing": smoothing}
+    spec = random_spec(loss, top_k, K, **options)
+    assert_optimal(spec, optimum(spec), solve(spec, layout))
 
 
 @pytest.mark.parametrize(("loss", "top_k", "K"), SHAPES)

@@ -15,14 +15,16 @@ namespace {
 
 std::vector<std::string> loss_names() {
     std::vector<std::string> names;
-    pm::for_each_loss([&]<class L>(std::type_identity<L>) { names.emplace_back(L::name); });
+    pm::for_each_loss([&]<class L>(std::type_identity<L>) {
+        if (!pm::is_smoothed<L>) names.emplace_back(L::name);
+    });
     return names;
 }
 
 std::vector<std::string> restricted_methods(const Loss& loss) {
     std::vector<std::string> names;
     for (const auto& entry : pm::kMethods<double>)
-        if (std::string_view(entry.loss) == pm::name_of(loss.any)) names.emplace_back(entry.name);
+        if (pm::solves(entry, loss.any)) names.emplace_back(entry.name);
     return names;
 }
 
@@ -98,7 +100,8 @@ void bind(nb::module_& m) {
 
 void bind_losses(nb::module_& m) {
     nb::class_<Loss>(m, "Loss", "A loss with its parameters.")
-        .def(nb::init<const std::string&, int>(), "name"_a, "top_k"_a = 0)
+        .def(nb::init<const std::string&, int, double>(), "name"_a, "top_k"_a = 0,
+             "smoothing"_a = 0.0)
         .def_prop_ro("name", [](const Loss& loss) { return pm::name_of(loss.any); })
         .def_prop_ro("coupled",
                      [](const Loss& loss) {

@@ -10,7 +10,8 @@
 namespace pm_bind {
 
 struct Loss {
-    Loss(const std::string& name, int top_k) : any(pm::make_loss(name, {top_k})) {}
+    Loss(const std::string& name, int top_k, double smoothing)
+        : any(pm::make_loss(name, {top_k, smoothing})) {}
     pm::AnyLoss any;
 };
 

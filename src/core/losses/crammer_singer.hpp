@@ -15,16 +15,21 @@ struct CrammerSinger : HingeLoss {
     double cap(double) const { return kInfinity<double>; }
 
     template <class T>
-    double value(const T* h, int padded, Block<T>&) const {
-        return estimate(h, padded, 0);
+    double value(const T* h, int padded, Block<T>& block) const {
+        return estimate(h, padded, 0, block);
     }
     template <class T>
-    PM_INLINE double estimate(const T* h, int padded, double) const {
+    PM_INLINE double estimate(const T* h, int padded, double, Block<T>&) const {
         return std::max(0.0, double(vector_max(h, padded)));
     }
     template <class T>
-    PM_INLINE T solve(const T* b, int padded, double c, double, T guess, Block<T>& block) const {
-        return solve_by_threshold<false>(b, padded, kInfinity<double>, c, guess, block);
+    PM_INLINE T solve(const T* b, int padded, double c, double, T guess, Block<T>& block,
+                      double w = 1) const {
+        return solve_by_threshold<false>(b, padded, kInfinity<double>, c, guess, block, w);
+    }
+    template <class T>
+    double smooth_value(const T* h, int padded, double gamma, double hint, Block<T>&) const {
+        return value_by_threshold<false>(h, padded, kInfinity<double>, gamma, hint);
     }
     template <class T, class At>
     double violation(T* h, int padded, double c, const DualEntry<T>* old, int count, At at) const {

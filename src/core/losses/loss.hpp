@@ -40,6 +40,7 @@ namespace pm {
 // Everything that any loss may be made from; a loss takes what it knows.
 struct LossParameters {
     int top_k = 0;
+    double smoothing = 0;
 };
 
 struct UnitMargins {
@@ -78,6 +79,29 @@ PM_INLINE double excess_sum(const T* h, int padded, T t) {
     return sum_of(h, padded, [&](V x) { return V::max(x - low, zero); });
 }
 
+// sum_j max over 0 <= q <= u of q (h_j - t) - gamma/2 q^2: a parabola, then a line
+template <class T>
+PM_INLINE double smooth_sum(const T* h, int padded, T t, double u, double gamma) {
+    using V = Vec<T>;
+    const V low = V::set1(t), zero = V::set1(T(0)), bound = V::set1(T(u));
+    const V inverse = V::set1(T(1 / gamma)), half = V::set1(T(gamma / 2));
+    return sum_of(h, padded, [&](V x) {
+        const V excess = V::max(x - low, zero), q = V::min(excess * inverse, bound);
+        return q * (excess - half * q);
+    });
+}
+
+// max over 0 <= q <= u, sum q <= 1 of q.h - gamma/2 ||q||^2, by duality the smallest t + smooth_sum
+// over t >= 0. No t makes it too small.
+template <bool Capped, class T>
+PM_NOINLINE double value_by_threshold(const T* h, int padded, double u, double gamma, double hint) {
+    constexpr T steep = T(1e30);  // the right side has no (sum q)^2 to hold it down
+    const T h_max = vector_max(h, padded);
+    if (!(h_max > T(0))) return 0;
+    const T t = solve_threshold<Capped>(h, padded, T(gamma * u), T(gamma), T(hint), h_max, steep);
+    return double(t) + smooth_sum(h, padded, t, u, gamma);
+}
+
 inline double top_k_sum(std::vector<double>& values, int k) {
     std::nth_element(values.begin(), values.begin() + (k - 1), values.end(), std::greater<>());
     double total = 0;
@@ -91,12 +115,16 @@ struct SumOfHinges : HingeLoss {
     double cap(double c) const { return c; }
 
     template <class T>
-    double value(const T* h, int padded, Block<T>&) const {
-        return estimate(h, padded, 0);
+    double value(const T* h, int padded, Block<T>& block) const {
+        return estimate(h, padded, 0, block);
     }
     template <class T>
-    PM_INLINE double estimate(const T* h, int padded, double) const {
+    PM_INLINE double estimate(const T* h, int padded, double, Block<T>&) const {
         return excess_sum(h, padded, T(0));
+    }
+    template <class T>
+    double smooth_value(const T* h, int padded, double gamma, double, Block<T>&) const {
+        return smooth_sum(h, padded, T(0), 1, gamma);
     }
     template <class T, class At>
     double violation(T* h, int padded, double c, const DualEntry<T>* old, int count, At at) const {
@@ -122,16 +150,17 @@ struct TopKLoss : HingeLoss {
 
 // Crammer-Singer, Weston-Watkins and top-k beta: the Newton iteration on all classes, a few vector
 // passes from the root of the last visit, then a list of the few classes above the root.
+// `w` is the weight of ||p||^2 against (sum p)^2: 1, but for smoothed losses.
 template <bool Capped, class T>
-PM_INLINE T solve_by_threshold(const T* b, int padded, double u, double s, T guess,
-                               Block<T>& block) {
+PM_INLINE T solve_by_threshold(const T* b, int padded, double u, double s, T guess, Block<T>& block,
+                               double w = 1) {
     constexpr T slack = T(1e-3);  // rounding must not drop a class
     block.count = 0;
     const T b_max = vector_max(b, padded);
     if (!(b_max > T(0))) return T(0);
-    const T t = solve_threshold<Capped>(b, padded, T(u), T(s), guess, b_max);
+    const T t = solve_threshold<Capped>(b, padded, T(w * u), T(w * s), guess, b_max, T(w));
     block.gather(b, padded, t - slack * (b_max - t));
-    block.clip(refined_threshold(block.b.data(), block.count, t, u, s), u);
+    block.clip(refined_threshold(block.b.data(), block.count, t, w * u, w * s, w), u, w);
     block.scale_to(s);
     return t;
 }

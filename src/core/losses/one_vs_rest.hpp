@@ -13,9 +13,10 @@ struct OneVsRest : SumOfHinges {
     double at_zero(int n_classes) const { return n_classes; }
 
     template <class T>
-    PM_INLINE T solve(const T* b, int padded, double c, double, T, Block<T>& block) const {
+    PM_INLINE T solve(const T* b, int padded, double c, double, T, Block<T>& block,
+                      double w = 1) const {
         block.gather(b, padded, T(0));
-        block.clip(0.0, c);
+        block.clip(0.0, c, w);
         return T(0);
     }
 };

@@ -21,11 +21,11 @@ struct OneVsRestSquared : UnitMargins {
     double cap(double) const { return kInfinity<double>; }
 
     template <class T>
-    double value(const T* h, int padded, Block<T>&) const {
-        return estimate(h, padded, 0);
+    double value(const T* h, int padded, Block<T>& block) const {
+        return estimate(h, padded, 0, block);
     }
     template <class T>
-    PM_INLINE double estimate(const T* h, int padded, double) const {
+    PM_INLINE double estimate(const T* h, int padded, double, Block<T>&) const {
         using V = Vec<T>;
         return sum_of(h, padded, [](V x) {
             const V excess = V::max(x, V::set1(T(0)));

@@ -13,14 +13,16 @@
 #include "losses/crammer_singer.hpp"
 #include "losses/one_vs_rest.hpp"
 #include "losses/one_vs_rest_squared.hpp"
+#include "losses/smoothed.hpp"
 #include "losses/top_k_alpha.hpp"
 #include "losses/top_k_beta.hpp"
 #include "losses/weston_watkins.hpp"
 
 namespace pm {
 
-using AnyLoss =
-    std::variant<CrammerSinger, WestonWatkins, TopKAlpha, TopKBeta, OneVsRest, OneVsRestSquared>;
+using AnyLoss = std::variant<CrammerSinger, WestonWatkins, TopKAlpha, TopKBeta, OneVsRest,
+                             OneVsRestSquared, Smoothed<CrammerSinger>, Smoothed<WestonWatkins>,
+                             Smoothed<TopKAlpha>, Smoothed<TopKBeta>, Smoothed<OneVsRest>>;
 
 // f(std::type_identity<Loss>{}) for every loss, in the order of the table.
 template <class F>
@@ -30,11 +32,14 @@ void for_each_loss(F&& f) {
     }(std::make_index_sequence<std::variant_size_v<AnyLoss>>{});
 }
 
+template <class Loss>
+inline constexpr bool is_smoothed = requires(const Loss& loss) { loss.gamma; };
+
 inline AnyLoss make_loss(const std::string& name, const LossParameters& parameters) {
     AnyLoss found;
     bool known = false;
     for_each_loss([&]<class Loss>(std::type_identity<Loss>) {
-        if (name != Loss::name) return;
+        if (name != Loss::name || is_smoothed<Loss> != (parameters.smoothing > 0)) return;
         found = Loss::make(parameters);
         known = true;
     });

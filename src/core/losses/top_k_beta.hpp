@@ -18,13 +18,18 @@ struct TopKBeta : TopKLoss<TopKBeta> {
         return top_k_sum(block.values, k) / k;
     }
     template <class T>
-    PM_INLINE double estimate(const T* h, int padded, double hint) const {
+    PM_INLINE double estimate(const T* h, int padded, double hint, Block<T>&) const {
         const double t = std::max(0.0, hint);
         return t + excess_sum(h, padded, T(t)) / k;
     }
     template <class T>
-    PM_INLINE T solve(const T* b, int padded, double c, double, T guess, Block<T>& block) const {
-        return solve_by_threshold<true>(b, padded, cap(c), c, guess, block);
+    PM_INLINE T solve(const T* b, int padded, double c, double, T guess, Block<T>& block,
+                      double w = 1) const {
+        return solve_by_threshold<true>(b, padded, cap(c), c, guess, block, w);
+    }
+    template <class T>
+    double smooth_value(const T* h, int padded, double gamma, double hint, Block<T>&) const {
+        return value_by_threshold<true>(h, padded, cap(1), gamma, hint);
     }
 };
 

@@ -13,8 +13,9 @@ struct WestonWatkins : SumOfHinges {
     double at_zero(int n_classes) const { return n_classes - 1; }
 
     template <class T>
-    PM_INLINE T solve(const T* b, int padded, double c, double, T guess, Block<T>& block) const {
-        return solve_by_threshold<true>(b, padded, c, kInfinity<double>, guess, block);
+    PM_INLINE T solve(const T* b, int padded, double c, double, T guess, Block<T>& block,
+                      double w = 1) const {
+        return solve_by_threshold<true>(b, padded, c, kInfinity<double>, guess, block, w);
     }
 };
 

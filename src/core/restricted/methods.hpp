@@ -103,11 +103,18 @@ inline constexpr MethodEntry<T> kMethods[] = {
     {OneVsRestSquared::name, "scale", nullptr},
 };
 
+// Only the losses' own methods know of a curved conjugate.
+template <class T>
+bool solves(const MethodEntry<T>& entry, const AnyLoss& loss) {
+    const bool flat = std::visit([](const auto& one) { return one.flat; }, loss);
+    return std::string_view(entry.loss) == name_of(loss) && (flat || entry.solve == nullptr);
+}
+
 // False: there is no such method for this loss.
 template <class T>
 bool find_method(const AnyLoss& loss, const std::string& name, Method<T>& found) {
     for (const auto& entry : kMethods<T>) {
-        if (std::string_view(entry.loss) != name_of(loss) || name != entry.name) continue;
+        if (!solves(entry, loss) || name != entry.name) continue;
         found = entry.solve;
         return true;
     }

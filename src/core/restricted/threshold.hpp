@@ -8,6 +8,10 @@
 //     t = (sum_M b + |U| u) / (1 + |M|)        where t < s,
 //     t = (sum_M b + |U| u - s) / |M|          where t >= s.
 // Newton jumps from piece to piece; a bracket catches the cycles an unguarded one runs into.
+//
+// Smoothed losses have w ||p||^2 + rho (sum p)^2 instead: with p = clip((b - t) / w, 0, u) the sum
+// becomes min(t / rho, s), so that sum_j clip(b_j - t, 0, w u) = min(w / rho t, w s). The functions
+// here take w u for u, w s for s, and the `rise` w / rho of the right side: 1 where w = rho = 1.
 #pragma once
 
 #include "base/simd.hpp"
@@ -61,11 +65,11 @@ PM_INLINE T vector_max(const T* b, int padded) {
     return V::max(V::max(best[0], best[1]), V::max(best[2], best[3])).maximum();
 }
 
-// A lower bound of the root: the largest p alone, min(u, b_max - t), is at most min(t, s).
+// A lower bound of the root: the largest p alone, min(u, b_max - t), is at most min(rise t, s).
 template <class T>
-PM_INLINE T threshold_floor(T b_max, T u, T s) {
-    const T half = b_max / T(2);
-    const T floor = half < u ? half : u;
+PM_INLINE T threshold_floor(T b_max, T u, T s, T rise) {
+    const T half = b_max / (T(1) + rise), cap = u / rise;
+    const T floor = half < cap ? half : cap;
     return s < u && b_max - s > floor ? b_max - s : floor;
 }
 
@@ -73,14 +77,14 @@ PM_INLINE T threshold_floor(T b_max, T u, T s) {
 // largest b_max > 0; t0 is a guess (the root at the example's last visit). At most O(log)
 // bisections are added to the finitely many Newton steps.
 template <bool Capped, class T>
-T solve_threshold(const T* b, int padded, T u, T s, T t0, T b_max) {
-    T lo = threshold_floor(b_max, u, s), hi = b_max;
+T solve_threshold(const T* b, int padded, T u, T s, T t0, T b_max, T rise = T(1)) {
+    T lo = threshold_floor(b_max, u, s, rise), hi = b_max;
     T t = (t0 > lo && t0 < hi) ? t0 : lo;
     T last_free = T(-1), last_full = T(-1);
     bool last_tight = false;
     for (int iteration = 0; iteration < 256; ++iteration) {
         const auto piece = threshold_piece<Capped>(b, padded, t, u);
-        const bool tight = t >= s;
+        const bool tight = rise * t >= s;
         if (piece.free_count == last_free && piece.full_count == last_full && tight == last_tight)
             break;  // t is the root of the piece it lies in
         last_free = piece.free_count;
@@ -88,10 +92,10 @@ T solve_threshold(const T* b, int padded, T u, T s, T t0, T b_max) {
         last_tight = tight;
         // u may be infinite when nothing is at its bound
         const T mass = piece.free_sum + (piece.full_count > T(0) ? piece.full_count * u : T(0));
-        const T f = mass - piece.free_count * t - (tight ? s : t);
+        const T f = mass - piece.free_count * t - (tight ? s : rise * t);
         if (f == T(0)) break;
         (f > T(0) ? lo : hi) = t;
-        const T slope = piece.free_count + (tight ? T(0) : T(1));
+        const T slope = piece.free_count + (tight ? T(0) : rise);
         T next = slope > T(0) ? (mass - (tight ? s : T(0))) / slope : kInfinity<T>;
         if (next == t) break;
         if (!(next > lo && next < hi)) {
@@ -106,7 +110,8 @@ T solve_threshold(const T* b, int padded, T u, T s, T t0, T b_max) {
 
 // The root in double: sums of many float32 entries have lost digits that p = b - t needs.
 template <class T>
-PM_INLINE double refined_threshold(const T* b, int count, T t, double u, double s) {
+PM_INLINE double refined_threshold(const T* b, int count, T t, double u, double s,
+                                   double rise = 1) {
     constexpr int many = 256;
     if (sizeof(T) == sizeof(double) || count < many) return double(t);
     double mass = 0, free = 0;
@@ -116,8 +121,8 @@ PM_INLINE double refined_threshold(const T* b, int count, T t, double u, double 
         mass += is_free ? double(b[e]) : x > 0 ? u : 0.0;
         free += is_free;
     }
-    const bool tight = double(t) >= s;
-    const double slope = free + (tight ? 0.0 : 1.0);
+    const bool tight = rise * double(t) >= s;
+    const double slope = free + (tight ? 0.0 : rise);
     return slope > 0 ? (mass - (tight ? s : 0.0)) / slope : double(t);
 }
 

@@ -80,15 +80,20 @@ inline TopKThresholds walk_top_k_pieces(const double* b, int count, int total, i
 }
 
 // The classes of `chosen` (all that exceed the guess, which held at the last visit) are enough when
-// the answer's t lies above the guess too.
+// the answer's t lies above the guess too. With weights w of ||p||^2 and rho of (sum p)^2, t is
+// returned in the units of b: p = clip((b - t) / w, 0, u).
 template <class T>
 bool try_top_k_simplex(const T* chosen, int count, int total, int k, double c, double guess,
-                       std::vector<double>& work, TopKThresholds& found) {
+                       std::vector<double>& work, TopKThresholds& found, double w = 1,
+                       double rho = 1) {
     if (count < k) return false;
     work.assign(chosen, chosen + count);
     std::sort(work.begin(), work.end(), std::greater<>());
+    if (w != 1)
+        for (double& value : work) value /= w;
     bool complete = false;
-    found = walk_top_k_pieces(work.data(), count, total, k, c, complete);
+    found = walk_top_k_pieces(work.data(), count, total, k, c, complete, rho / w);
+    found.t *= w;
     return complete && (count == total || found.u == 0 || found.t >= guess);
 }
 

@@ -121,7 +121,7 @@ PM_INLINE void solve_block(const Loss& loss, VisitScratch<T>& w, int padded, Exa
         p_dot_h += double(old[e].p) * double(w.s[at(e)]);
     }
     const double hint = A * (double(ex.threshold[i]) - sigma);
-    const double value = c * loss.estimate(w.s.data(), padded, hint);
+    const double value = c * loss.estimate(w.s.data(), padded, hint, w.block);
     const double gap = gap_share(loss, value, p_dot_h, c, old, count);
     ex.gap[i] = gap;
     totals.gap += gap;

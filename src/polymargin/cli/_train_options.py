@@ -17,6 +17,7 @@ from polymargin.losses import LOSSES, loss_class
 KERNELS = ["linear", "rbf", "poly", "sigmoid"]
 SCALERS = ["standard", "minmax", "maxabs"]
 TOP_K_LOSSES = [name for name in LOSSES if "top_k" in loss_class(name).parameters]
+SMOOTHED = [name for name in LOSSES if "smoothing" in loss_class(name).parameters]
 
 
 def ngrams(value: str) -> tuple[int, int]:
@@ -84,6 +85,7 @@ class TrainOptions(DataOptions):
     loss: str = _model("--loss", type=click.Choice(list(LOSSES)), default="crammer_singer", help="What violations cost.")
     C: float = _model("--C", "-c", type=Number(), default=1.0, help="Weight of the loss against the regulariser.")
     top_k: int | None = _model("--top-k", type=_count, metavar="N", help="The k of the top-k losses.")
+    smoothing: float = _model("--smoothing", type=Number(positive=False), metavar="NUMBER", default=0.0, help="Makes a hinge loss differentiable.")
     kernel: str | None = _model("--kernel", type=click.Choice(KERNELS), help="Train a kernel machine.")
     online: bool = _model("--online", is_flag=True, help="Train online (LaRank; rbf unless --kernel), without a certificate.")
     n_epochs: int = _model("--epochs", type=_count, metavar="N", default=1, help="Passes of --online.")
@@ -118,6 +120,7 @@ NEEDS: tuple[tuple[tuple[str, ...], Counts, str], ...] = (
     (("fit_intercept", "intercept_scaling", "checkpoint"), lambda o: o.linear, "a linear model"),
     (("top_k",), lambda o: o.loss in TOP_K_LOSSES, f"--loss {' or '.join(TOP_K_LOSSES)}"),
     (("n_epochs",), lambda o: o.online, "--online"),
+    (("smoothing",), lambda o: o.loss in SMOOTHED, f"--loss {' or '.join(SMOOTHED)}"),
     (
         ("tol", "max_iter", "time_limit", "class_weight", "weights", "loss"),
         lambda o: not o.online,

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from polymargin.kernel_functions import KERNELS, Kernel
-from polymargin.losses import LOSSES
+from polymargin.losses import LOSSES, Loss, get_loss
 from polymargin.solvers.settings import RandomState
 
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
@@ -50,12 +50,16 @@ class LossParameters(Parameters):
 
     loss: str = parameter(StrOptions(set(LOSSES)), default="crammer_singer")
     top_k: int | None = parameter(COUNT, None, default=None)
+    smoothing: float = parameter(NOT_NEGATIVE, default=0.0)
     tol: float = parameter(NOT_NEGATIVE, default=1e-3)
     max_iter: int = parameter(COUNT, default=1000)
     class_weight: Mapping[Any, float] | str | None = parameter(
         dict, StrOptions({"balanced"}), None, default=None
     )
     solver: Any = parameter(HasMethods("solve"), None, default=None)
+
+    def _loss(self) -> Loss:
+        return get_loss(self.loss, self.top_k, self.smoothing)
 
 
 @with_parameters

@@ -27,7 +27,6 @@ from polymargin.estimators._online import StreamLabels, check_unchanged
 from polymargin.estimators._predictions import LinearPredictionMixin
 from polymargin.estimators._target import costs, weights_by_label
 from polymargin.estimators.compat import check_sample_weight
-from polymargin.losses import get_loss
 from polymargin.solvers.settings import draw_seed
 from polymargin.solvers.stream import StreamModel, StreamSolver
 
@@ -186,7 +185,7 @@ class PartialFitMixin(LinearPredictionMixin):
     def _fixed_parameters(self) -> dict[str, Any]:
         settings = StreamSolver() if self.stream is None else self.stream
         return {
-            "loss and top_k": get_loss(self.loss, self.top_k),
+            "loss, top_k and smoothing": self._loss(),
             "fit_intercept and intercept_scaling": self._constant_feature,
             "stream": settings.get_params(),
         }
@@ -195,7 +194,7 @@ class PartialFitMixin(LinearPredictionMixin):
         """A stream that begins here, from nothing or from what `fit` found."""
         settings = StreamSolver() if self.stream is None else self.stream
         settings.check()
-        loss = get_loss(self.loss, self.top_k)
+        loss = self._loss()
         seed = draw_seed(self.random_state)
         dtype = self.coef_.dtype if goes_on else X.dtype
         model = StreamModel(settings, loss, X.shape[1], dtype, self._constant_feature, seed)

@@ -28,7 +28,7 @@ from polymargin.estimators._parameters import (
 from polymargin.estimators._predictions import KernelPredictionMixin
 from polymargin.estimators._target import EncodedTarget
 from polymargin.kernel_functions import TrainingKernel, resolve_gamma
-from polymargin.losses import Loss, get_loss
+from polymargin.losses import Loss
 from polymargin.problem import KernelProblem
 from polymargin.solvers.kernel import KernelSolution, KernelSolver
 from polymargin.solvers.progress import Progress
@@ -102,6 +102,8 @@ class KernelMulticlassSVC(
         Constant of "poly" and "sigmoid".
     top_k : int, default=None
         The k of the top-k losses, which need it: 1 to n_classes - 1. The others ignore it.
+    smoothing : float, default=0.0
+        Of the hinge losses, as in :class:`LinearMulticlassSVC`.
     tol : float, default=1e-3
         Training stops at a relative duality gap ``(primal - dual) / primal`` of at most `tol`.
     max_iter : int, default=10000
@@ -196,9 +198,6 @@ class KernelMulticlassSVC(
     )
     _unit_of_work = "working sets"
     _advice = "Increase max_iter or tol, use a smaller C, or float64."
-
-    def _loss(self) -> Loss:
-        return get_loss(self.loss, self.top_k)
 
     def _solve(
         self, problem: KernelProblem, start: KernelSolution | None, progress: Progress | None

@@ -18,7 +18,6 @@ from polymargin.estimators._parameters import (
 )
 from polymargin.estimators._stream import PartialFitMixin
 from polymargin.estimators._target import EncodedTarget
-from polymargin.losses import get_loss
 from polymargin.problem import Problem
 from polymargin.solvers import Checkpoint, DualSolver, Solution, StreamSolver
 from polymargin.solvers.progress import Progress
@@ -55,6 +54,10 @@ class LinearMulticlassSVC(
         Weight of the loss against the regulariser; finite and positive.
     top_k : int, default=None
         The k of the top-k losses, which need it: 1 to n_classes - 1. The others ignore it.
+    smoothing : float, default=0.0
+        Makes a hinge loss differentiable: below the loss by at most ``smoothing / 2`` (times the
+        classes that "weston_watkins" and "one_vs_rest" add up), with a gradient that changes at a
+        rate of at most ``1 / smoothing``. Not for "one_vs_rest_squared".
     tol : float, default=1e-3
         Training stops at a relative duality gap ``(primal - dual) / primal`` of at most `tol`.
         This is not the tolerance of :class:`~sklearn.svm.LinearSVC`, which bounds a violation.
@@ -166,7 +169,7 @@ class LinearMulticlassSVC(
             X=checked_rows(self, X),
             y=target.codes,
             c=target.c,
-            loss=get_loss(self.loss, self.top_k),
+            loss=self._loss(),
             n_classes=len(target.classes),
             intercept_scaling=self._constant_feature,
         )

@@ -104,6 +104,7 @@ def regularization_path(
     *,
     loss: str = "crammer_singer",
     top_k: int | None = None,
+    smoothing: float = 0.0,
     tol: float = 1e-3,
     max_iter: int = 1000,
     fit_intercept: bool = True,
@@ -130,8 +131,8 @@ def regularization_path(
     Cs : array-like of float, or int, default=10
         Values of C in any order, without duplicates. A number stands for that many values, evenly
         spread in their logarithm, from 0.01 to 100 divided by the mean squared length of the rows.
-    loss, top_k, tol, max_iter, fit_intercept, intercept_scaling, class_weight, random_state, \
-            n_jobs, verbose, solver
+    loss, top_k, smoothing, tol, max_iter, fit_intercept, intercept_scaling, class_weight, \
+            random_state, n_jobs, verbose, solver
         As in :class:`LinearMulticlassSVC`; `max_iter` and the solver's `time_limit` count for each
         C anew.
     checkpoint : str, path or Checkpoint, default=None
@@ -167,6 +168,7 @@ def regularization_path(
     model = LinearMulticlassSVC(
         loss=loss,
         top_k=top_k,
+        smoothing=smoothing,
         tol=tol,
         max_iter=max_iter,
         fit_intercept=fit_intercept,

@@ -10,7 +10,9 @@ loss               value                                        block set of the
 ``one_vs_rest``    ``sum_m max(0, 1 - y_m s_m)``, all classes   ``p_m <= c``
 ================== ============================================ ================================
 
-with margins ``h_j = 1 + s_j - s_y`` over the wrong classes. See docs/adding_a_loss.md.
+with margins ``h_j = 1 + s_j - s_y`` over the wrong classes; each is ``max p.h`` over its block set,
+or, with a smoothing ``g``, ``max p.h - g/(2 c) ||p||^2``. Smooth by itself is
+``one_vs_rest_squared``, ``sum_m max(0, 1 - y_m s_m)^2`` (any ``p_m >= 0``). See docs/adding_a_loss.md.
 """
 
 from __future__ import annotations
@@ -36,7 +38,13 @@ def loss_class(name: str) -> type[Loss]:
     return cls
 
 
-def get_loss(name: str, top_k: int | None = None) -> Loss:
-    """The loss called ``name``; ``top_k`` is required by the top-k losses and ignored by others."""
-    cls, given = loss_class(name), {"top_k": top_k}
+def get_loss(name: str, top_k: int | None = None, smoothing: float = 0.0) -> Loss:
+    """The loss called ``name``.
+
+    ``top_k`` is required by the top-k losses and ignored by others; ``smoothing`` is for the hinge
+    losses.
+    """
+    cls, given = loss_class(name), {"top_k": top_k, "smoothing": smoothing}
+    if smoothing != 0 and "smoothing" not in cls.parameters:
+        raise ValueError(f"loss={name!r} is smooth by itself: leave smoothing at 0.")
     return cls(**{parameter: given[parameter] for parameter in cls.parameters})

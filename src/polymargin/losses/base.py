@@ -31,11 +31,14 @@ class Loss:
         What :func:`polymargin.get_loss` needs besides the name.
     top_k : int or None
         The k of the top-k losses.
+    smoothing : float
+        Of the hinge losses; 0 for none.
     """
 
     name: ClassVar[str]
     parameters: ClassVar[tuple[str, ...]] = ()
     top_k: int | None = None
+    smoothing: float = 0.0
 
     @property
     def compiled(self) -> Any:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polymargin.losses.base import Loss
+from polymargin.losses.hinge import Hinge
 
 
 @dataclass(frozen=True)
-class CrammerSinger(Loss):
+class CrammerSinger(Hinge):
     """The largest margin violation (Crammer and Singer 2001)."""
 
     name = "crammer_singer"

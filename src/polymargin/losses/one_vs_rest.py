@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polymargin.losses.base import Loss
+from polymargin.losses.hinge import Hinge
 
 
 @dataclass(frozen=True)
-class OneVsRest(Loss):
+class OneVsRest(Hinge):
     """A hinge loss per class, of which nothing couples the classes."""
 
     name = "one_vs_rest"

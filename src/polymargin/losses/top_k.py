@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polymargin.losses.base import Loss
+from polymargin.losses.hinge import Hinge
 
 
 @dataclass(frozen=True)
-class TopK(Loss):
+class TopK(Hinge):
     """A loss of the k largest margins."""
 
-    parameters = ("top_k",)
+    parameters = ("top_k", "smoothing")
     top_k: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.top_k is None:
             raise ValueError(
                 f"loss={self.name!r} needs top_k, the number of guesses that count as right: "

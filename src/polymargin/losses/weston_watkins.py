@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polymargin.losses.base import Loss
+from polymargin.losses.hinge import Hinge
 
 
 @dataclass(frozen=True)
-class WestonWatkins(Loss):
+class WestonWatkins(Hinge):
     """The sum of the margin violations (Weston and Watkins 1999)."""
 
     name = "weston_watkins"

@@ -236,8 +236,8 @@ class DualSolver(Settings):
             raise ValueError(f'schedule must be "auto" or "sdm", got {self.schedule!r}.')
         if self.schedule == "sdm" and not problem.loss.has_violation:
             raise ValueError(
-                'schedule="sdm" is for crammer_singer, weston_watkins and one_vs_rest; use '
-                f'schedule="auto" with {problem.loss.name}.'
+                'schedule="sdm" is for crammer_singer, weston_watkins and one_vs_rest, without '
+                f'smoothing; use schedule="auto" with {problem.loss}.'
             )
         if self.cooling is not None and not self.cooling > 1:
             raise ValueError(f"cooling must be a number above 1 or None, got {self.cooling!r}.")

@@ -18,7 +18,7 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import polymargin
-from polymargin import KernelMulticlassSVC, KernelMulticlassSVCCV, KernelSolver
+from polymargin import KernelMulticlassSVC, KernelMulticlassSVCCV, KernelSolver, get_loss
 from polymargin.kernel_functions import resolve_gamma
 from tests.estimators import (
     LOSS_PARAMS,
@@ -82,9 +82,11 @@ def full_search(**params):
 @pytest.mark.parametrize("cache_size", [200, NO_ROOM], ids=["shared", "computed"])
 def test_choice_and_scores_are_those_of_a_grid_search(params, cache_size):
     X, y = make_problem(120)
-    clf = full_search(cache_size=cache_size, **params, **EXACT).fit(X, y)
-    assert_same_search(clf, grid_search(X, y, **params, **EXACT))
-    assert (clf.dual_gaps_ <= EXACT["tol"]).all()
+    flat = get_loss(params["loss"], params.get("top_k")).flat
+    exact = EXACT if flat else EXACT | {"tol": 1e-12}  # no corner to end in
+    clf = full_search(cache_size=cache_size, **params, **exact).fit(X, y)
+    assert_same_search(clf, grid_search(X, y, **params, **exact))
+    assert (clf.dual_gaps_ <= exact["tol"]).all()
     assert (clf.n_kernel_evaluations_ == 120**2) == (cache_size == 200)
 
 

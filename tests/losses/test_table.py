@@ -33,7 +33,9 @@ def test_a_loss_is_a_value(name):
     assert loss == get_loss(name, 2) and hash(loss) == hash(get_loss(name, 2))
     assert loss == pickle.loads(pickle.dumps(loss)) == copy.deepcopy(loss)
     assert all(loss != get_loss(other, 2) for other in LOSSES if other != name)
-    if loss.parameters:
+    if "smoothing" in loss.parameters:
+        assert loss != get_loss(name, 2, 0.1) and loss.flat and not get_loss(name, 2, 0.1).flat
+    if "top_k" in loss.parameters:
         assert loss != get_loss(name, 3)
 
 

@@ -266,7 +266,7 @@ double evaluate_scores(const Loss& loss, const double* F, const std::int64_t* ro
         }
         const double p_dot_h =
             inner_product(row, dual.count(i), s.data(), [row](int e) { return row[e].cls; });
-        gap[r] = gap_share(loss, value[r], p_dot_h, ex.c[i], row, dual.count(i));
+        gap[r] = gap_share(value[r], p_dot_h, loss.conjugate(row, dual.count(i), ex.c[i]));
     }
     return norm;
 }

@@ -89,7 +89,7 @@ void evaluate_examples(const Loss& loss, const Matrix& X, const T* W, std::int64
             const auto* row = dual.row(i);
             const double p_dot_h =
                 inner_product(row, dual.count(i), s, [row](int e) { return row[e].cls; });
-            gap[i] = gap_share(loss, value[i], p_dot_h, ex.c[i], row, dual.count(i));
+            gap[i] = gap_share(value[i], p_dot_h, loss.conjugate(row, dual.count(i), ex.c[i]));
         });
     });
 }

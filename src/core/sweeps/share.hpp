@@ -16,19 +16,23 @@ PM_INLINE double inner_product(const DualEntry<T>* block, int count, const H* h,
 }
 
 // c loss(h) - p.h + conjugate(p), where value = c loss(h).
+PM_INLINE double gap_share(double value, double p_dot_h, double conjugate) {
+    return std::max(0.0, value - p_dot_h + conjugate);
+}
+
+// sum_j margin(y, j) p_j
 template <class Loss, class T>
-PM_INLINE double gap_share(const Loss& loss, double value, double p_dot_h, double c,
-                           const DualEntry<T>* block, int count) {
-    return std::max(0.0, value - p_dot_h + loss.conjugate(block, count, c));
+PM_INLINE double margin_sum(const Loss& loss, int y, const DualEntry<T>* block, int count) {
+    double total = 0;
+    for (int e = 0; e < count; ++e) total += loss.margin(y, block[e].cls) * double(block[e].p);
+    return total;
 }
 
 // sum_j margin(y, j) p_j - conjugate(p)
 template <class Loss, class T>
 double dual_share(const Loss& loss, int y, double c, const DualEntry<T>* block, int count) {
     if (count == 0) return 0;  // also where c is 0
-    double total = -loss.conjugate(block, count, c);
-    for (int e = 0; e < count; ++e) total += loss.margin(y, block[e].cls) * double(block[e].p);
-    return total;
+    return margin_sum(loss, y, block, count) - loss.conjugate(block, count, c);
 }
 
 // The change of an example's part of the dual over a visit: that of sum p for most losses.
@@ -38,9 +42,10 @@ class DualChange {
 
   public:
     template <class T>
-    PM_INLINE DualChange(const Loss& loss, int y, double c, const DualEntry<T>* block, int count)
+    PM_INLINE DualChange(const Loss& loss, int y, double c, const DualEntry<T>* block, int count,
+                         double conjugate)
         : loss_(loss), y_(y), c_(c) {
-        if constexpr (!plain) before_ = dual_share(loss, y, c, block, count);
+        if constexpr (!plain) before_ = margin_sum(loss, y, block, count) - conjugate;
     }
     template <class T>
     PM_INLINE double to(const DualEntry<T>* block, int count, double sum_change) const {

@@ -112,7 +112,7 @@ PM_NOINLINE void solve_by_method(VisitScratch<T>& w, int padded, Examples<T>& ex
 template <class Loss, class T, class At>
 PM_INLINE void solve_block(const Loss& loss, VisitScratch<T>& w, int padded, Examples<T>& ex,
                            std::int64_t i, double A, const DualEntry<T>* old, int count, At at,
-                           VisitTotals& totals) {
+                           double conjugate, VisitTotals& totals) {
     using V = Vec<T>;
     const double c = ex.c[i];
     double sigma = 0, p_dot_h = 0;
@@ -122,7 +122,7 @@ PM_INLINE void solve_block(const Loss& loss, VisitScratch<T>& w, int padded, Exa
     }
     const double hint = A * (double(ex.threshold[i]) - sigma);
     const double value = c * loss.estimate(w.s.data(), padded, hint, w.block);
-    const double gap = gap_share(loss, value, p_dot_h, c, old, count);
+    const double gap = gap_share(value, p_dot_h, conjugate);
     ex.gap[i] = gap;
     totals.gap += gap;
     totals.entries += count;
@@ -149,11 +149,12 @@ bool visit_all_classes(const Loss& loss, VisitScratch<T>& w, int padded, Example
     margins_from_scores(loss, w.s.data(), ex.n_classes, padded, y);
     const DualEntry<T>* old = dual.row(i);
     const int count = dual.count(i);
-    const DualChange<Loss> dual_change(loss, y, ex.c[i], old, count);
+    const double conjugate = loss.conjugate(old, count, ex.c[i]);
+    const DualChange<Loss> dual_change(loss, y, ex.c[i], old, count, conjugate);
     w.touched = 0;
     solve_block(
         loss, w, padded, ex, i, ex.squared_norm[i] * scale, old, count,
-        [old](int e) { return old[e].cls; }, totals);
+        [old](int e) { return old[e].cls; }, conjugate, totals);
 
     int touched = 0;
     T size = T(0);
@@ -203,7 +204,8 @@ bool visit_listed_classes(const Loss& loss, VisitScratch<T>& w, Examples<T>& ex,
     DualEntry<T>* row = dual.row(i);
     const int count = dual.count(i);
     const int padded = round_up_lanes<T>(count);
-    const DualChange<Loss> dual_change(loss, ex.y[i], ex.c[i], row, count);
+    const double conjugate = loss.conjugate(row, count, ex.c[i]);
+    const DualChange<Loss> dual_change(loss, ex.y[i], ex.c[i], row, count, conjugate);
     w.touched = 0;
     if constexpr (Loss::coupled) {
         for (int e = 0; e < count; ++e) w.s[e] += T(loss.margin(ex.y[i], row[e].cls)) - w.s[count];
@@ -214,7 +216,7 @@ bool visit_listed_classes(const Loss& loss, VisitScratch<T>& w, Examples<T>& ex,
     for (int e = count; e < padded; ++e) w.s[e] = -kInfinity<T>;
     solve_block(
         loss, w, padded, ex, i, ex.squared_norm[i] * scale, row, count, [](int e) { return e; },
-        totals);
+        conjugate, totals);
     T* fresh = w.s.data();  // the margins are no longer needed
     std::fill_n(fresh, count, T(0));
     for (int e = 0; e < w.block.count; ++e) fresh[w.block.classes[e]] = w.block.p[e];

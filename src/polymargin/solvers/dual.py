@@ -237,7 +237,7 @@ class DualSolver(Settings):
         if self.schedule == "sdm" and not problem.loss.has_violation:
             raise ValueError(
                 'schedule="sdm" is for crammer_singer, weston_watkins and one_vs_rest, without '
-                f'smoothing; use schedule="auto" with {problem.loss}.'
+                f'smoothing; use schedule="auto" with {problem.loss.name}.'
             )
         if self.cooling is not None and not self.cooling > 1:
             raise ValueError(f"cooling must be a number above 1 or None, got {self.cooling!r}.")

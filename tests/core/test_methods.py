@@ -23,6 +23,7 @@ EXACT = {
     "top_k_beta": ["newton", "variable_fixing"],
     "one_vs_rest": ["clip"],
     "one_vs_rest_squared": ["scale"],
+    "softmax": ["newton"],
 }
 TO_A_TOLERANCE = {
     "crammer_singer": ["bisection", "fixed_point", "smo", "frank_wolfe"],

@@ -21,6 +21,7 @@ CASES = [
     ("top_k_beta", 4),
     ("one_vs_rest", None),
     ("one_vs_rest_squared", None),
+    ("softmax", None),
 ]
 every_case = pytest.mark.parametrize(("name", "top_k"), CASES)
 K = 5
@@ -36,6 +37,8 @@ def loss_by_loop(scores, true_class, name, top_k):
         return total
     margins = [1.0 + s - scores[true_class] for j, s in enumerate(scores) if j != true_class]
     margins.sort(reverse=True)
+    if name == "softmax":
+        return float(np.log1p(sum(np.exp(h - 1.0) for h in margins)))
     if name == "crammer_singer":
         return max(0.0, margins[0])
     if name == "weston_watkins":
@@ -87,6 +90,7 @@ def test_the_loss_is_the_support_function_of_its_block_set(name, top_k):
         margins = 1.0 - np.where(np.arange(K) == y[:, None], 1.0, -1.0) * scores
     else:
         margins = wrong_margins(scores, y)
+    margins = margins - (name == "softmax")
     for h, value in zip(margins, values, strict=True):
         assert largest_inner_product(name, h, c, top_k) == pytest.approx(c * value, abs=1e-8)
 
@@ -95,7 +99,7 @@ def test_the_loss_is_the_support_function_of_its_block_set(name, top_k):
 @pytest.mark.parametrize("smoothing", [1e-3, 0.5, 20.0])
 def test_smoothed_values_are_exact(name, top_k, smoothing):
     """And so is their maximum over the block set, to what a general solver gives."""
-    if name == "one_vs_rest_squared":
+    if name in ("one_vs_rest_squared", "softmax"):
         with pytest.raises(ValueError, match="smooth by itself"):
             get_loss(name, smoothing=smoothing)
         return
@@ -123,11 +127,12 @@ def test_a_smoothing_below_zero_is_refused(smoothing):
 @pytest.mark.parametrize("name", LOSSES)
 def test_zero_scores_cost_what_zero_rows_add(name):
     top_k = 2 if name.startswith("top_k") else None
-    expected = {"weston_watkins": K - 1, "one_vs_rest": K, "one_vs_rest_squared": K}.get(name, 1)
+    expected = {"weston_watkins": K - 1, "one_vs_rest": K, "one_vs_rest_squared": K}
+    expected = expected.get(name, np.log(K) if name == "softmax" else 1)
     values = get_loss(name, top_k=top_k).value(
         np.zeros((3, K)), np.array([0, 2, 4], dtype=np.int32)
     )
-    np.testing.assert_array_equal(values, np.full(3, expected))
+    np.testing.assert_allclose(values, np.full(3, expected), rtol=1e-15)
 
 
 @pytest.mark.parametrize("name", ["hinge", "", "Crammer_Singer"])

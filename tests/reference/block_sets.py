@@ -32,11 +32,14 @@ def block_constraints(loss: str, p: cp.Variable, c: Any, top_k: int | None) -> l
         "top_k_alpha": lambda: [p >= 0, p <= total / top_k, total <= c],
         "one_vs_rest": lambda: [p >= 0, p <= c],
         "one_vs_rest_squared": lambda: [p >= 0],
+        "softmax": lambda: [p >= 0, total <= c],
     }[loss]()
 
 
 def conjugate(loss: str, p: cp.Variable, c: float, smoothing: float = 0.0) -> cp.Expression:
     """Return the conjugate of c loss at a block."""
+    if loss == "softmax":
+        return -c * (cp.sum(cp.entr(p / c)) + cp.entr(1 - cp.sum(p) / c))
     return float(curvature(loss, smoothing)) / (2 * c) * cp.sum_squares(p)
 
 
@@ -56,6 +59,12 @@ def solve_with_clarabel(
     loss: str, b, c: float, top_k: int | None = None, smoothing: float = 0.0
 ) -> np.ndarray:
     """Return the restricted problem's minimiser as Clarabel finds it (about 8 digits)."""
+    if loss == "softmax":
+        p = cp.Variable(len(b))
+        quadratic = cp.sum_squares(p) / 2 + cp.square(cp.sum(p)) / 2
+        objective = quadratic - np.asarray(b) @ p + conjugate(loss, p, c)
+        cp.Problem(cp.Minimize(objective), block_constraints(loss, p, c, None)).solve(**LOOSE)
+        return np.asarray(p.value)
     program, p, b_parameter, c_parameter, w = restricted_program(loss, len(b), top_k)
     b_parameter.value, c_parameter.value = np.asarray(b, dtype=np.float64), float(c)
     w.value = 1 + float(curvature(loss, smoothing)) / c
@@ -71,4 +80,6 @@ def largest_inner_product(
     p = cp.Variable(len(h))
     objective = cp.Maximize(h @ p - conjugate(loss, p, c, smoothing))
     program = cp.Problem(objective, block_constraints(loss, p, c, top_k))
+    if loss == "softmax":
+        return float(program.solve(**LOOSE))
     return float(program.solve(**(CURVED if curvature(loss, smoothing) else CLARABEL)))

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from scipy.special import logsumexp, xlogy
 
 from tests.reference.restricted import curvature, smooth_value
 
@@ -65,6 +66,8 @@ def loss_values(
     scores = np.asarray(scores, dtype=np.float64)
     separate = loss.startswith("one_vs_rest")
     h = 1.0 - signs(y, scores.shape[1]) * scores if separate else wrong_margins(scores, y)
+    if loss == "softmax":
+        return np.logaddexp(0.0, logsumexp(h - 1.0, axis=1))  # no margin
     if smoothing:
         return np.array([float(smooth_value(loss, row, top_k, smoothing)) for row in h])
     if separate:
@@ -95,6 +98,8 @@ def primal(spec: Spec, coef: np.ndarray, intercept: np.ndarray) -> float:
 
 def block_mass(spec: Spec, a: np.ndarray) -> np.ndarray:
     """Return sum_j p_ij for every example from the rows a_i."""
+    if spec.loss == "softmax":  # no margin
+        return np.zeros(len(a))
     if spec.loss.startswith("one_vs_rest"):
         return np.abs(a).sum(axis=1)
     return a[np.arange(len(a)), spec.y]
@@ -106,6 +111,10 @@ def conjugates(spec: Spec, a: np.ndarray) -> np.ndarray:
     if not spec.loss.startswith("one_vs_rest"):
         p[np.arange(len(a)), spec.y] = 0.0
     c = np.where(spec.c > 0, spec.c, 1.0)
+    if spec.loss == "softmax":
+        q = -p / c[:, None]
+        rest = np.maximum(0.0, 1.0 - q.sum(axis=1))
+        return c * (xlogy(q, q).sum(axis=1) + xlogy(rest, rest))
     return float(curvature(spec.loss, spec.smoothing)) / (2 * c) * (p**2).sum(axis=1)
 
 

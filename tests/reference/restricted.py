@@ -28,6 +28,8 @@ from itertools import accumulate
 
 import numpy as np
 
+from tests.reference.entropic import solve_softmax
+
 ZERO = Fraction(0)
 MARGIN_LOSSES = ("crammer_singer", "weston_watkins", "top_k_alpha", "top_k_beta")
 
@@ -226,6 +228,8 @@ def solve_to_floats(
     loss: str, b, c, top_k: int | None = None, smoothing: float = 0.0, A: float = 1.0
 ) -> np.ndarray:
     """Return the exact minimiser, rounded once to float64."""
+    if loss == "softmax":
+        return solve_softmax(b, c, A)
     return np.array([float(value) for value in solve_exactly(loss, b, c, top_k, smoothing, A)])
 
 

@@ -106,7 +106,7 @@ class SlowStream:
         own = np.array([block.get(name, 0.0) for name in names])
         scores = np.array([self.W[name] @ x for name in names])
         if coupled:
-            h = 1.0 + scores - self.W[label] @ x
+            h = (self.loss != "softmax") + scores - self.W[label] @ x
             b = h / A + own + own.sum()
         else:
             sign = np.array([1.0 if name == label else -1.0 for name in names])

@@ -59,6 +59,8 @@ def loss_of_margins(spec: Spec, h: cp.Expression) -> cp.Expression:
         return cp.sum(cp.pos(h))
     if spec.loss == "one_vs_rest_squared":
         return cp.sum_squares(cp.pos(h))
+    if spec.loss == "softmax":  # no margin
+        return cp.log_sum_exp(cp.hstack([0, h - 1]))
     if spec.loss == "crammer_singer":
         return cp.pos(cp.max(h))
     if spec.loss == "weston_watkins":
@@ -77,5 +79,5 @@ def optimum(spec: Spec) -> float:
     W = cp.Variable((spec.K, dense.shape[1]))
     losses = [spec.c[i] * example_loss(spec, W @ dense[i], i) for i in range(n) if spec.c[i] > 0]
     program = cp.Problem(cp.Minimize(cp.sum_squares(W) / 2 + cp.sum(cp.hstack(losses))))
-    flat = not curvature(spec.loss, spec.smoothing)
+    flat = spec.loss != "softmax" and not curvature(spec.loss, spec.smoothing)
     return float(program.solve(**(CLARABEL if flat else LOOSE)))

@@ -23,6 +23,7 @@ LOSSES = (
     "top_k_beta",
     "one_vs_rest",
     "one_vs_rest_squared",
+    "softmax",
 )
 DATA = ("news20", "letter", "satimage", "usps", "dna", "clinc150")
 TOL = {np.float64: 1e-6, np.float32: 1e-4}

@@ -19,6 +19,7 @@ LOSSES = [
     ("top_k_beta", 2, 5),
     ("one_vs_rest", None, 3),
     ("one_vs_rest_squared", None, 3),
+    ("softmax", None, 4),
 ]
 SHAPES = [
     ("crammer_singer", None, 2),
@@ -37,6 +38,8 @@ SHAPES = [
     ("one_vs_rest", None, 5),
     ("one_vs_rest_squared", None, 2),
     ("one_vs_rest_squared", None, 5),
+    ("softmax", None, 2),
+    ("softmax", None, 5),
 ]
 every_loss = pytest.mark.parametrize(("loss", "top_k", "K"), LOSSES)
 

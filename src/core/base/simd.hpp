@@ -75,6 +75,7 @@ struct Vec {
     friend PM_INLINE Vec operator+(Vec a, Vec b) { return {a.v + b.v}; }
     friend PM_INLINE Vec operator-(Vec a, Vec b) { return {a.v - b.v}; }
     friend PM_INLINE Vec operator*(Vec a, Vec b) { return {a.v * b.v}; }
+    friend PM_INLINE Vec operator/(Vec a, Vec b) { return {a.v / b.v}; }
     // a * b + c
     static PM_INLINE Vec fma(Vec a, Vec b, Vec c) { return {a.v * b.v + c.v}; }
     static PM_INLINE Vec max(Vec a, Vec b) { return {a.v > b.v ? a.v : b.v}; }
@@ -103,6 +104,9 @@ struct Vec {
     }
     friend PM_INLINE Vec operator*(Vec a, Vec b) {
         return map(a, b, [](T x, T y) { return x * y; });
+    }
+    friend PM_INLINE Vec operator/(Vec a, Vec b) {
+        return map(a, b, [](T x, T y) { return x / y; });
     }
     static PM_INLINE Vec fma(Vec a, Vec b, Vec c) { return a * b + c; }
     static PM_INLINE Vec max(Vec a, Vec b) {

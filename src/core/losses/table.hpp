@@ -14,15 +14,17 @@
 #include "losses/one_vs_rest.hpp"
 #include "losses/one_vs_rest_squared.hpp"
 #include "losses/smoothed.hpp"
+#include "losses/softmax.hpp"
 #include "losses/top_k_alpha.hpp"
 #include "losses/top_k_beta.hpp"
 #include "losses/weston_watkins.hpp"
 
 namespace pm {
 
-using AnyLoss = std::variant<CrammerSinger, WestonWatkins, TopKAlpha, TopKBeta, OneVsRest,
-                             OneVsRestSquared, Smoothed<CrammerSinger>, Smoothed<WestonWatkins>,
-                             Smoothed<TopKAlpha>, Smoothed<TopKBeta>, Smoothed<OneVsRest>>;
+using AnyLoss =
+    std::variant<CrammerSinger, WestonWatkins, TopKAlpha, TopKBeta, OneVsRest, OneVsRestSquared,
+                 Softmax, Smoothed<CrammerSinger>, Smoothed<WestonWatkins>, Smoothed<TopKAlpha>,
+                 Smoothed<TopKBeta>, Smoothed<OneVsRest>>;
 
 // f(std::type_identity<Loss>{}) for every loss, in the order of the table.
 template <class F>

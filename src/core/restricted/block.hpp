@@ -12,7 +12,7 @@ namespace pm {
 // The classes with p > 0, and scratch; one per thread.
 template <class T>
 struct Block {
-    explicit Block(int padded) : classes(padded), b(padded + kLanes<T>), p(padded) {}
+    explicit Block(int padded) : classes(padded), b(padded + kLanes<T>), p(padded + kLanes<T>) {}
 
     // Lists the classes with b > floor.
     PM_INLINE void gather(const T* all, int padded, T floor) {
@@ -57,6 +57,7 @@ struct Block {
     std::vector<std::int32_t> classes;
     std::vector<T> b, p;
     std::vector<double> values;
+    std::vector<float> single;
     int count = 0;
 };
 

@@ -101,6 +101,7 @@ inline constexpr MethodEntry<T> kMethods[] = {
     {TopKBeta::name, "variable_fixing", solve_variable_fixing<T>},
     {OneVsRest::name, "clip", nullptr},
     {OneVsRestSquared::name, "scale", nullptr},
+    {Softmax::name, "newton", nullptr},
 };
 
 // Only the losses' own methods know of a curved conjugate.

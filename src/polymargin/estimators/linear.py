@@ -57,7 +57,7 @@ class LinearMulticlassSVC(
     smoothing : float, default=0.0
         Makes a hinge loss differentiable: below the loss by at most ``smoothing / 2`` (times the
         classes that "weston_watkins" and "one_vs_rest" add up), with a gradient that changes at a
-        rate of at most ``1 / smoothing``. Not for "one_vs_rest_squared".
+        rate of at most ``1 / smoothing``. Not for "one_vs_rest_squared" and "softmax".
     tol : float, default=1e-3
         Training stops at a relative duality gap ``(primal - dual) / primal`` of at most `tol`.
         This is not the tolerance of :class:`~sklearn.svm.LinearSVC`, which bounds a violation.

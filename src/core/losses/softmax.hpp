@@ -1,0 +1,82 @@
+// Softmax (multinomial logistic regression): log(1 + sum_j exp(h_j)) with h_j = s_j - s_y, a margin
+// of zero; block set sum p <= c.
+//
+// The conjugate of c loss is sum_j p_j log(p_j / c) + r log(r / c), r = c - sum p. With q = (p, r),
+// the last entry that of the true class, and v = (b, c) the restricted problem is the entropic
+// projection of v onto the simplex (restricted/entropic.hpp). Every p is positive: the dual is
+// dense.
+#pragma once
+
+#include "base/special.hpp"
+#include "losses/loss.hpp"
+#include "restricted/entropic.hpp"
+
+namespace pm {
+
+struct Softmax {
+    static constexpr const char* name = "softmax";
+    static constexpr bool coupled = true;
+    static constexpr bool unit_margins = false;
+    static constexpr bool flat = false;
+    static constexpr bool has_violation = false;
+
+    static Softmax make(const LossParameters&) { return {}; }
+    double margin(int, int) const { return 0; }
+    double at_zero(int n_classes) const { return std::log(double(n_classes)); }
+    double cap(double) const { return kInfinity<double>; }
+
+    template <class T>
+    double value(const T* h, int padded, Block<T>& block) const {
+        return estimate(h, padded, 0, block);
+    }
+    template <class T>
+    PM_INLINE double estimate(const T* h, int padded, double, Block<T>&) const {
+        using V = Vec<T>;
+        const T top = std::max(T(0), vector_max(h, padded));
+        const V shift = V::set1(top);
+        const double others = sum_of(h, padded, [&](V x) { return exp(x - shift); });
+        // where the true class is ahead, the loss is small: log1p keeps its digits
+        return top > T(0) ? double(top) + std::log(std::exp(-double(top)) + others)
+                          : std::log1p(others);
+    }
+    template <class T>
+    double conjugate(const DualEntry<T>* block, int count, double c) const {
+        using V = Vec<double>;
+        constexpr int chunk = 64;  // values are far away by the time that vectors are read of them
+        const V inverse = V::set1(1 / c), tiny = V::set1(1e-300);
+        V total = V::set1(0), sum = total;
+        double p[chunk];
+        for (int first = 0; first < count; first += chunk) {
+            const int size = std::min(chunk, count - first);
+            for (int e = 0; e < size; ++e) p[e] = double(block[first + e].p);
+            std::fill(p + size, p + round_up_lanes<double>(size), 0.0);
+            for (int e = 0; e < size; e += kLanes<double>) {
+                const V some = V::load(p + e);
+                sum = sum + some;
+                total = V::fma(some, log(V::max(some * inverse, tiny)), total);
+            }
+        }
+        const double rest = c - sum.sum();
+        return total.sum() + (rest > 0 ? rest * std::log(rest / c) : 0.0);
+    }
+    template <class T>
+    T solve(const T* b, int padded, double c, double A, T guess, Block<T>& block) const {
+        T *y = block.b.data(), *x = block.p.data();
+        for (int j = 0; j < padded; ++j) y[j] = T(A) * b[j];
+        std::fill_n(y + padded, kLanes<T>, -kInfinity<T>);
+        y[padded] = T(A * c);
+        const int all = padded + kLanes<T>;
+        const T t = project_entropic(y, all, T(A * c), vector_max(y, all), guess, x, block.single);
+        const T inverse = T(1 / A);
+        block.count = 0;
+        for (int j = 0; j < padded; ++j) {
+            const T p = x[j] * inverse;
+            block.classes[block.count] = j;
+            block.p[block.count] = p;  // never ahead of j
+            block.count += p > T(0);
+        }
+        return t;
+    }
+};
+
+}  // namespace pm

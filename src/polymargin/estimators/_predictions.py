@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from polymargin.arrays import MatrixLike
@@ -18,6 +20,7 @@ from polymargin.data import canonical_csr, check_sparse_structure
 from polymargin.estimators._base import n_threads
 from polymargin.estimators._parameters import KernelParameters
 from polymargin.kernel_functions import KernelFunction, TrainingKernel
+from polymargin.losses import LOSSES, loss_class
 from polymargin.solvers.kernel_scores import kernel_scores
 
 
@@ -51,7 +54,57 @@ class TopLabelsMixin:
         return self.classes_[best_first[:, :k]]
 
 
-class LinearPredictionMixin(TopLabelsMixin, LinearClassifierMixin, SparseCoefMixin):
+def _has_probabilities(estimator: Any) -> bool:
+    loss = getattr(estimator, "loss", None)
+    if loss in LOSSES and loss_class(loss).gives_probabilities:
+        return True
+    raise AttributeError(
+        f"{type(estimator).__name__} gives probabilities with loss='softmax' only; for other "
+        "losses, put it into sklearn.calibration.CalibratedClassifierCV."
+    )
+
+
+class ProbabilityMixin(TopLabelsMixin):
+    """Probabilities of the classes, for losses that have them: the softmax of the scores."""
+
+    @available_if(_has_probabilities)
+    def predict_log_proba(self, X: MatrixLike) -> NDArray:
+        """Compute the logarithms of the classes' probabilities; with ``loss="softmax"``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 1:  # the difference of two
+            scores = np.column_stack([np.zeros_like(scores), scores])
+        logarithms: NDArray = log_softmax(scores, axis=1)
+        return logarithms
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: MatrixLike) -> NDArray:
+        """Compute the classes' probabilities; with ``loss="softmax"``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            In the order of `classes_`; rows add up to 1.
+        """
+        return np.exp(self.predict_log_proba(X))
+
+
+class LinearPredictionMixin(ProbabilityMixin, LinearClassifierMixin, SparseCoefMixin):
     """Predictions of an estimator with `coef_` and `intercept_`."""
 
     def decision_function(self, X: MatrixLike) -> NDArray:
@@ -80,7 +133,7 @@ class LinearPredictionMixin(TopLabelsMixin, LinearClassifierMixin, SparseCoefMix
         return tags
 
 
-class KernelPredictionMixin(KernelParameters, TopLabelsMixin, ClassifierMixin):
+class KernelPredictionMixin(KernelParameters, ProbabilityMixin, ClassifierMixin):
     """Predictions of an estimator with `support_`, `support_vectors_`, `dual_coef_`, `gamma_`."""
 
     gamma_: float

@@ -33,12 +33,18 @@ class Loss:
         The k of the top-k losses.
     smoothing : float
         Of the hinge losses; 0 for none.
+    gives_probabilities : bool
+        Whether the softmax of the scores is what the loss takes for the classes' probabilities.
+    dense_dual : bool
+        Whether all dual variables of an example are positive, so that they take memory.
     """
 
     name: ClassVar[str]
     parameters: ClassVar[tuple[str, ...]] = ()
     top_k: int | None = None
     smoothing: float = 0.0
+    gives_probabilities: ClassVar[bool] = False
+    dense_dual: ClassVar[bool] = False
 
     @property
     def compiled(self) -> Any:

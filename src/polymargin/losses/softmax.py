@@ -12,3 +12,5 @@ class Softmax(Loss):
     """The negative logarithm of the true class's probability."""
 
     name = "softmax"
+    gives_probabilities = True
+    dense_dual = True

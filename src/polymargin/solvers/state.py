@@ -7,6 +7,7 @@ the weights are ``W = (kappa Y + V) / (1 + kappa)`` with ``V = sum_i x_i a_i^T``
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from scipy import sparse
 
 from polymargin.arrays import Codes, Doubles, Floats, Indices
 from polymargin.core import core
+from polymargin.losses import Loss
 from polymargin.problem import Problem
 from polymargin.solvers.checkpoint import Tree
 
@@ -35,6 +37,30 @@ def aligned_zeros(shape: tuple[int, int], dtype: Any) -> Floats:
     room = np.zeros(size + line // dtype.itemsize, dtype)
     skip = (-room.ctypes.data) % line // dtype.itemsize
     return room[skip : skip + size].reshape(shape)
+
+
+def available_memory() -> float:
+    """Bytes that a program may take now, as far as the system says."""
+    try:
+        with open("/proc/meminfo") as file:
+            found = next(line.split()[1] for line in file if line.startswith("MemAvailable"))
+        return 1024.0 * int(found)
+    except (OSError, StopIteration):
+        return math.inf
+
+
+def check_memory(loss: Loss, n: int, n_classes: int, dtype: np.dtype) -> None:
+    """Raise ``MemoryError`` before a dense dual of `n` examples would need more than there is."""
+    if not loss.dense_dual:
+        return
+    entries = 1 << max(1, (n_classes - 2).bit_length())  # rows have a power of two of places
+    needed, there = float(n) * entries * 2 * dtype.itemsize, available_memory()
+    if needed > there:
+        raise MemoryError(
+            f"The dual of loss={loss.name!r} is dense: {n} examples of {n_classes} classes need "
+            f"{needed / 2**30:.3g} GB, and there are {there / 2**30:.3g} GB. Use float32 (half of "
+            "it), fewer examples, partial_fit, or a hinge loss, whose dual is sparse."
+        )
 
 
 class SweepTotals(NamedTuple):
@@ -68,6 +94,7 @@ class State:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         n, dtype = problem.n_examples, problem.rows.dtype
+        check_memory(problem.loss, len(problem.visited), problem.n_classes, dtype)
         self.dtype = dtype
         lanes = core.vector_bytes // dtype.itemsize
         self.ld = -(-problem.n_classes // lanes) * lanes

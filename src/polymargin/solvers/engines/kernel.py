@@ -33,7 +33,7 @@ from polymargin.solvers.solution import (
     feasible_block,
     signed_dual,
 )
-from polymargin.solvers.state import exported_dual, import_dual
+from polymargin.solvers.state import check_memory, exported_dual, import_dual
 
 if TYPE_CHECKING:
     from polymargin.solvers.kernel import KernelSolver
@@ -76,6 +76,7 @@ class KernelEngine(Engine[sparse.csr_array]):
         self.left_out = 0.0  # what examples left out had of the primal, when they were
         self.mark = (0, np.inf, -np.inf)  # the last progress: when, gap, dual
         self.all = np.flatnonzero(problem.c > 0)  # the others are absent
+        check_memory(problem.loss, len(self.all), problem.n_classes, np.dtype(np.float64))
         diagonal = np.ascontiguousarray(problem.kernel.diagonal())
         _check_diagonal(diagonal)
         self.blocks = core.KernelBlocks(

@@ -24,6 +24,7 @@ PM_INLINE double gap_share(double value, double p_dot_h, double conjugate) {
 template <class Loss, class T>
 PM_INLINE double margin_sum(const Loss& loss, int y, const DualEntry<T>* block, int count) {
     double total = 0;
+    if constexpr (requires { Loss::no_margins; }) return total;
     for (int e = 0; e < count; ++e) total += loss.margin(y, block[e].cls) * double(block[e].p);
     return total;
 }

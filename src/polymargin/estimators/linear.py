@@ -39,8 +39,8 @@ class LinearMulticlassSVC(
 
     Parameters
     ----------
-    loss : {"crammer_singer", "weston_watkins", "top_k_alpha", "top_k_beta", "one_vs_rest"}, \
-            default="crammer_singer"
+    loss : {"crammer_singer", "weston_watkins", "top_k_alpha", "top_k_beta", "one_vs_rest", \
+            "one_vs_rest_squared", "softmax"}, default="crammer_singer"
         The loss of an example. With the margin violations ``h_j = 1 + s_j - s_y`` of the wrong
         classes:
 
@@ -49,7 +49,10 @@ class LinearMulticlassSVC(
         - "top_k_alpha": ``max(0, mean of the k largest h_j)``, for top-k accuracy;
         - "top_k_beta": ``mean of the k largest max(0, h_j)``, for top-k accuracy;
         - "one_vs_rest": a hinge loss per class, ``sum_m max(0, 1 - y_m s_m)`` with ``y_m`` 1 for
-          the true class and -1 for the others.
+          the true class and -1 for the others;
+        - "one_vs_rest_squared": the same with squared hinges, as in LinearSVC by default;
+        - "softmax": ``log(1 + sum_j exp(s_j - s_y))``, multinomial logistic regression. Its dual is
+          dense and takes up to 16 bytes per example and class (rounded up to a power of two).
     C : float, default=1.0
         Weight of the loss against the regulariser; finite and positive.
     top_k : int, default=None

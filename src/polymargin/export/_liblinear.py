@@ -29,6 +29,11 @@ from polymargin.models import ModelFileError
 from polymargin.solvers.progress import History
 from polymargin.storage import replacing
 
+_LOSSES = {  # of the others, one-vs-rest scores are what counts
+    "L2R_L2LOSS_SVC_DUAL": "one_vs_rest_squared",
+    "L2R_L2LOSS_SVC": "one_vs_rest_squared",
+    "MCSVM_CS": "crammer_singer",
+}
 CLASSIFIERS = (
     "L2R_LR",
     "L2R_L2LOSS_SVC_DUAL",
@@ -83,8 +88,10 @@ def to_liblinear(model: Linear, path: PathName) -> None:
     if has_bias:
         weights = np.vstack([weights, np.asarray(model.intercept_, dtype=np.float64)])
     coupled = get_loss(model.loss, model.top_k).coupled and len(labels) > 2
+    squared = model.loss == _LOSSES["L2R_L2LOSS_SVC_DUAL"]
+    separate = "L2R_L2LOSS_SVC_DUAL" if squared else "L2R_L1LOSS_SVC_DUAL"
     header = {
-        "solver_type": "MCSVM_CS" if coupled else "L2R_L1LOSS_SVC_DUAL",
+        "solver_type": "MCSVM_CS" if coupled else separate,
         "nr_class": len(labels),
         "label": " ".join(map(str, labels)),
         "nr_feature": coef.shape[1],
@@ -162,8 +169,7 @@ def _as_model(
         weights = weights[:, :1] if order[1] == 0 else -weights[:, :1]
     else:
         weights = weights[:, order]
-    loss = "crammer_singer" if kind == "MCSVM_CS" else "one_vs_rest"
-    model = LinearMulticlassSVC(loss=loss, fit_intercept=bool(bias > 0))
+    model = LinearMulticlassSVC(loss=_LOSSES.get(kind, "one_vs_rest"), fit_intercept=bool(bias > 0))
     if bias > 0:
         model.set_params(intercept_scaling=bias)
     model.coef_ = np.ascontiguousarray(weights[:n_features].T)

@@ -40,7 +40,9 @@ class DualSolver(Settings):
         - weston_watkins: ``"newton"``, ``"walrus"``, ``"greedy"`` (to a tolerance),
           ``"active_set"`` (the variables that violate);
         - top_k_beta: ``"newton"``, ``"variable_fixing"``; top_k_alpha: ``"sort"``; one_vs_rest:
-          ``"clip"``.
+          ``"clip"``; one_vs_rest_squared: ``"scale"``; softmax: ``"newton"``.
+
+        With a smoothing, a loss has its first method only.
     restricted_tol : float or None, default=None
         Tolerance of the iterative methods, relative to ``C``. None: 1e-3 for ``"bisection"`` and
         ``"fixed_point"``, 1e-4 for ``"greedy"``, one cycle of ``"smo"``, one step of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -30,6 +31,12 @@ def test_kappa_begins_smaller_where_examples_are_few_for_the_features(n, d):
         )
     assert initial_kappa(State(make_problem(n, d, 1e-3)), "auto") == 0.0
     assert initial_kappa(State(make_problem(n, d, 25.0)), 7.0) == 7.0  # as told
+
+
+def test_kappa_begins_smaller_for_losses_that_are_less_steep():
+    hinge = make_problem(200, 10, 25.0)
+    softmax = replace(hinge, loss=get_loss("softmax"))
+    assert initial_kappa(State(softmax), "auto") == pytest.approx(5 * math.sqrt(0.05))
 
 
 def test_features_that_never_occur_do_not_make_examples_few():

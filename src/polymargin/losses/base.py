@@ -37,6 +37,8 @@ class Loss:
         Whether the softmax of the scores is what the loss takes for the classes' probabilities.
     dense_dual : bool
         Whether all dual variables of an example are positive, so that they take memory.
+    steepness : float
+        The part of ``c ||x||^2`` that acceleration takes for the curvature of an example.
     """
 
     name: ClassVar[str]
@@ -45,6 +47,7 @@ class Loss:
     smoothing: float = 0.0
     gives_probabilities: ClassVar[bool] = False
     dense_dual: ClassVar[bool] = False
+    steepness: ClassVar[float] = 1.0
 
     @property
     def compiled(self) -> Any:

@@ -14,3 +14,5 @@ class Softmax(Loss):
     name = "softmax"
     gives_probabilities = True
     dense_dual = True
+    # passes to 1e-3 in 19 fits (six data sets, C from 0.1 to 1000): 1 needs 1.28 times as many
+    steepness = 0.05

@@ -8,7 +8,8 @@ Harchaoui 2015). In a sweep this only means curvature ``A / (1 + kappa)`` and
 
 Two additions. The primal point is a moving average of W over about ``3 (sqrt(1 + kappa) - 1)``
 passes: the iterates circle the optimum, and their mean halves the gap. And ``kappa``, which starts
-at ``sqrt(mean c_i ||x_i||^2)``, adapts: see :class:`Control`.
+at ``sqrt(mean c_i ||x_i||^2)`` (less for losses that are less steep than hinges), adapts: see
+:class:`Control`.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def initial_kappa(state: State, choice: Literal["auto"] | bool | float) -> float
         return 0.0
     curvature = float(np.mean(problem.c[chosen] * problem.squared_norms[chosen]))
     largest = CONSTANTS.largest_start if is_redundant(state) else CONSTANTS.safe
-    kappa = min(math.sqrt(curvature), largest)
+    kappa = min(math.sqrt(problem.loss.steepness * curvature), largest)
     return kappa if choice is True or kappa >= CONSTANTS.worthwhile else 0.0
 
 

@@ -2,8 +2,10 @@
 // released around everything that loops over examples.
 #include <nanobind/stl/tuple.h>
 
+#include <limits>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "bindings/blocks.hpp"
 #include "bindings/rows.hpp"
@@ -33,11 +35,34 @@ class LinearEngine : public Blocks<T> {
         require(rows.canonical, "CSR rows must be sorted and without duplicates");
     }
 
+    // The rows of these examples are those to look at from now on; of everyone, if there are none.
+    void hold(const Rows<T>& rows, nb::object keep_rows, Vector<const std::int64_t> examples) {
+        require(std::size_t(rows.d()) == std::visit([](auto& X) { return std::size_t(X.d); }, X_),
+                "the rows have the wrong number of features");
+        const bool everyone = examples.shape(0) == 0;
+        require(rows.n() == (everyone ? this->dual_.size() : std::int64_t(examples.shape(0))),
+                "a row must have one example");
+        require(rows.canonical, "CSR rows must be sorted and without duplicates");
+        const double bias = std::visit([](auto& X) { return double(X.bias); }, X_);
+        X_ = rows.matrix(bias);
+        if (!everyone) {
+            require(rows.n() <= std::numeric_limits<std::int32_t>::max(), "too many rows at once");
+            this->check_order(examples);
+            place_.resize(std::size_t(this->dual_.size()));
+            for (std::int64_t r = 0; r < rows.n(); ++r)
+                place_[std::size_t(examples.data()[r])] = std::int32_t(r);
+            std::visit([&](auto& X) { X.held = {examples.data(), place_.data()}; }, X_);
+        }
+        keep_rows_ = std::move(keep_rows);
+        examples_held_ = examples;
+    }
+
     std::tuple<double, double, double, std::int64_t, std::int64_t> sweep(
         Matrix2<T> W, Vector<const std::int64_t> order, const std::string& mode, double scale,
         int threads) {
         check_weights(W.shape(0), W.shape(1));
         this->check_order(order);
+        check_held(order);
         const bool dense = std::holds_alternative<pm::DenseMatrix<T>>(X_);
         require(mode == "rows" || mode == "listed" ||
                     (dense && (mode == "blocked" || mode == "by_class")),
@@ -106,7 +131,20 @@ class LinearEngine : public Blocks<T> {
                 "W has the wrong number of columns");
     }
 
+    void check_held(const Vector<const std::int64_t>& order) const {
+        std::visit(
+            [&](const auto& X) {
+                for (std::size_t at = 0; at < order.shape(0); ++at) {
+                    const auto i = order.data()[at], r = X.held.row_of(i);
+                    require(r < X.n && X.held.example_at(r) == i, "order has an example not held");
+                }
+            },
+            X_);
+    }
+
     nb::object keep_rows_;
+    Vector<const std::int64_t> examples_held_;
+    std::vector<std::int32_t> place_;  // of the examples among the rows held; of others, anything
     pm::AnyMatrix<T> X_;
     std::size_t n_weights_;
 };
@@ -136,6 +174,13 @@ void bind(nb::module_& m, const char* blocks, const char* name) {
     using E = LinearEngine<T>;
     bind_blocks<T>(m, blocks);
     nb::class_<E, Blocks<T>>(m, name)
+        .def(
+            "hold",
+            [](E& engine, nb::handle_t<Rows<T>> rows, Vector<const std::int64_t> examples) {
+                engine.hold(nb::cast<Rows<T>&>(rows), nb::borrow(rows), examples);
+            },
+            "rows"_a, "examples"_a.noconvert(),
+            "From now on, look at these rows, of these examples; without examples, of everyone.")
         .def("sweep", &E::sweep, "W"_a.noconvert(), "order"_a.noconvert(), "mode"_a, "scale"_a,
              "threads"_a,
              "One sweep over order. Returns (gap seen, loss seen, change of the dual's sum, "

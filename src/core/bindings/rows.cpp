@@ -101,13 +101,20 @@ void bind(nb::module_& m, const char* name) {
             },
             "out"_a.noconvert())
         .def("without_unused", &R::without_unused, "used"_a.noconvert());
-    m.def("dense_rows", [](Matrix2<const T> X) { return R(X); }, "X"_a.noconvert());
+    m.def(
+        "dense_rows",
+        [](Matrix2<const T> X, bool looked_at) { return looked_at ? R::looked_at(X) : R(X); },
+        "X"_a.noconvert(), "looked_at"_a = false);
     const auto csr = [&]<class I>(I) {
         m.def(
             "csr_rows",
             [](Vector<const T> data, Vector<const I> indices, Vector<const I> indptr,
-               std::int64_t d) { return R(data, indices, indptr, d); },
-            "data"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(), "n_features"_a);
+               std::int64_t d, bool looked_at) {
+                return looked_at ? R::looked_at(data, indices, indptr, d)
+                                 : R(data, indices, indptr, d);
+            },
+            "data"_a.noconvert(), "indices"_a.noconvert(), "indptr"_a.noconvert(), "n_features"_a,
+            "looked_at"_a = false, "looked_at: every part of them has been looked at before.");
     };
     csr(std::int32_t());
     csr(std::int64_t());

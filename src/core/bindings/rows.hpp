@@ -2,6 +2,7 @@
 #pragma once
 
 #include <any>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -17,8 +18,27 @@ class Rows {
     explicit Rows(Matrix2<const T> X);
     template <class I>
     Rows(Vector<const T> data, Vector<const I> indices, Vector<const I> indptr, std::int64_t d);
+    // The same, of which every part has been looked at before.
+    template <class I>
+    static Rows looked_at(Vector<const T> data, Vector<const I> indices, Vector<const I> indptr,
+                          std::int64_t d) {
+        Rows rows;
+        const auto n = std::int64_t(indptr.shape(0)) - 1;
+        rows.matrix_ = pm::CsrMatrix<T, I>{data.data(), indices.data(), indptr.data(), n, d, T(0)};
+        rows.holder_ = std::make_tuple(data, indices, indptr);
+        return rows;
+    }
+    static Rows looked_at(Matrix2<const T> X) {
+        Rows rows;
+        rows.matrix_ =
+            pm::DenseMatrix<T>{X.data(), std::int64_t(X.shape(0)), std::int64_t(X.shape(1)), T(0)};
+        rows.holder_ = X;
+        return rows;
+    }
 
-    std::int64_t n() const { return std::int64_t(squared_norms.size()); }
+    std::int64_t n() const {
+        return std::visit([](const auto& X) { return X.n; }, matrix_);
+    }
     std::int64_t d() const {
         return std::visit([](const auto& X) { return X.d; }, matrix_);
     }

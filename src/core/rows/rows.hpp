@@ -41,6 +41,18 @@ PM_INLINE void prefetch_span(const T* begin, std::int64_t count, std::int64_t mo
     for (std::int64_t at = 0; at < bytes; at += kLine) PM_PREFETCH(p + at);
 }
 
+// Which examples the rows of a matrix are, where it does not hold those of all: row r is that of
+// example[r], and the row of example i is place[i].
+struct Held {
+    const std::int64_t* example = nullptr;
+    const std::int32_t* place = nullptr;
+    PM_INLINE std::int64_t example_at(std::int64_t r) const {
+        return example == nullptr ? r : example[r];
+    }
+    PM_INLINE std::int64_t row_of(std::int64_t i) const { return place == nullptr ? i : place[i]; }
+};
+
+// In both matrices, i is the number of an example.
 template <class T, class I>
 struct CsrMatrix {
     using Scalar = T;
@@ -49,14 +61,17 @@ struct CsrMatrix {
     const I* indptr;
     std::int64_t n, d;
     T bias;  // value of the constant feature, 0: none
+    Held held = {};
     PM_INLINE CsrRow<T, I> row(std::int64_t i) const {
-        const auto begin = indptr[i];
-        return {data + begin, indices + begin, std::int64_t(indptr[i + 1] - begin)};
+        const std::int64_t r = held.row_of(i);
+        const auto begin = indptr[r];
+        return {data + begin, indices + begin, std::int64_t(indptr[r + 1] - begin)};
     }
-    PM_INLINE void prefetch_bounds(std::int64_t i) const { PM_PREFETCH(indptr + i); }
+    PM_INLINE void prefetch_bounds(std::int64_t i) const { PM_PREFETCH(indptr + held.row_of(i)); }
     PM_INLINE void prefetch_row(std::int64_t i) const {
-        const auto begin = indptr[i];
-        const auto count = std::int64_t(indptr[i + 1] - begin);
+        const std::int64_t r = held.row_of(i);
+        const auto begin = indptr[r];
+        const auto count = std::int64_t(indptr[r + 1] - begin);
         prefetch_span(data + begin, count, 2048);
         prefetch_span(indices + begin, count, 1024);
     }
@@ -68,9 +83,10 @@ struct DenseMatrix {
     const T* data;
     std::int64_t n, d;
     T bias;
-    PM_INLINE DenseRow<T> row(std::int64_t i) const { return {data + i * d, d}; }
+    Held held = {};
+    PM_INLINE DenseRow<T> row(std::int64_t i) const { return {data + held.row_of(i) * d, d}; }
     PM_INLINE void prefetch_bounds(std::int64_t) const {}
-    PM_INLINE void prefetch_row(std::int64_t i) const { prefetch_span(data + i * d, d, 2048); }
+    PM_INLINE void prefetch_row(std::int64_t i) const { prefetch_span(row(i).value_, d, 2048); }
 };
 
 inline constexpr int kFetchAhead = 12;

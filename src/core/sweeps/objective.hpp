@@ -28,13 +28,14 @@ class PreciseScores {
         scores_.resize(rows_ * ld);
     }
 
-    // f(i, scores) for the examples [begin, end).
+    // f(i, scores) for the examples of the rows [begin, end).
     template <class F>
     void of(std::int64_t begin, std::int64_t end, F&& f) {
         for (std::int64_t first = begin; first < end; first += rows_) {
             const std::int64_t last = std::min(first + rows_, end);
             compute(first, last);
-            for (std::int64_t i = first; i < last; ++i) f(i, scores_.data() + (i - first) * ld_);
+            for (std::int64_t r = first; r < last; ++r)
+                f(X_.held.example_at(r), scores_.data() + (r - first) * ld_);
         }
     }
 
@@ -46,10 +47,11 @@ class PreciseScores {
     void compute(std::int64_t first, std::int64_t last) {
         if constexpr (dense)
             if (gemm_ != nullptr) return compute_product(first, last);
+        const std::int64_t i = X_.held.example_at(first);
         if constexpr (sizeof(T) == sizeof(double))
-            row_scores(X_, first, W_, ld_, scores_.data());
+            row_scores(X_, i, W_, ld_, scores_.data());
         else
-            row_scores_precise(X_, first, W_, ld_, scores_.data());
+            row_scores_precise(X_, i, W_, ld_, scores_.data());
     }
     // As a product of matrices, which reads W once for many examples.
     void compute_product(std::int64_t first, std::int64_t last) {
@@ -72,7 +74,8 @@ class PreciseScores {
     std::unique_ptr<GemmScratch<double>> gemm_;
 };
 
-// value[i] = c_i loss_i, gap[i] its share of the gap (zero for rows without features).
+// value[i] = c_i loss_i, gap[i] its share of the gap (zero for rows without features) of the
+// examples that X holds.
 template <class Loss, class Matrix, class T>
 void evaluate_examples(const Loss& loss, const Matrix& X, const T* W, std::int64_t ld,
                        const Examples<T>& ex, const DualRows<T>& dual, int threads, double* value,
@@ -103,14 +106,16 @@ double dual_sum(const Loss& loss, const Examples<T>& ex, const DualRows<T>& dual
     return total;
 }
 
-// V for the classes [first, last), (d + 1 with a constant feature) x (last - first), zeroed before.
+// Adds the examples that X holds to V for the classes [first, last), (d + 1 with a constant
+// feature) x (last - first).
 template <class Matrix, class T>
 void rebuild_weights(const Matrix& X, const Examples<T>& ex, bool coupled, const DualRows<T>& dual,
                      int first, int last, double* V) {
     const std::int64_t width = last - first;
     std::vector<std::int64_t> column;
     std::vector<double> value;
-    for (std::int64_t i = 0; i < X.n; ++i) {
+    for (std::int64_t r = 0; r < X.n; ++r) {
+        const std::int64_t i = X.held.example_at(r);
         const auto* row = dual.row(i);
         column.clear();
         value.clear();

@@ -38,7 +38,7 @@ struct BlockScratch {
 template <class T>
 void block_products(const DenseMatrix<T>& X, const std::int64_t* order, std::int64_t m, const T* W,
                     std::int64_t ld, Team& team, BlockScratch<T>& w) {
-    const auto example = [&](std::int64_t i) { return X.data + order[i] * X.d; };
+    const auto example = [&](std::int64_t i) { return X.row(order[i]).value_; };
     const auto weights = [&](std::int64_t f) { return W + f * ld; };
     const T* W_bias = W + X.d * ld;
     team.ranges(m, kTileRows, [&](int part, std::int64_t begin, std::int64_t end) {
@@ -63,7 +63,7 @@ void block_update(const DenseMatrix<T>& X, const std::vector<std::int64_t>& move
                   BlockScratch<T>& w) {
     const auto m = static_cast<std::int64_t>(moved.size());
     if (m == 0) return;
-    const auto example = [&](std::int64_t k) { return X.data + order[moved[k]] * X.d; };
+    const auto example = [&](std::int64_t k) { return X.row(order[moved[k]]).value_; };
     const auto change = [&](std::int64_t k) { return w.change.data() + moved[k] * ld; };
     team.ranges(X.d, kTileRows, [&](int part, std::int64_t begin, std::int64_t end) {
         gemm_add(begin, end, 0, ld, m, ByDepth{example}, ByDepth{change}, W, ld, w.gemm[part]);

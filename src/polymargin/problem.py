@@ -49,7 +49,7 @@ class Problem:
     def __post_init__(self) -> None:
         rows = as_rows(self.X)
         object.__setattr__(self, "rows", rows)
-        object.__setattr__(self, "X", rows.matrix)
+        object.__setattr__(self, "X", rows.matrix if rows.is_whole else rows)
         # compiled code takes no NumPy integer, which ``y.max() + 1`` is
         object.__setattr__(self, "n_classes", operator.index(self.n_classes))
         if self.y.shape != (rows.n,) or self.c.shape != (rows.n,):

@@ -9,25 +9,86 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from polymargin.arrays import Floats, Indices, Matrix
+from polymargin.arrays import Doubles, Floats, Indices, Matrix
 from polymargin.core import core
 from polymargin.data.structure import canonical_csr, check_sparse_structure
 from polymargin.storage import digest_of
 
+_NOBODY = np.empty(0, np.int64)
 WEIGHT_ARRAYS = 4  # of the size of the weights, that a solver keeps
+
+
+class Arranged(NamedTuple):
+    """The order of a pass, and where to cut it into the parts that are in memory at once."""
+
+    order: Indices
+    cuts: Indices
+
+
+class Piece(NamedTuple):
+    """Rows that are in memory at once, and whom to visit there."""
+
+    order: Indices
+    compiled: Any = None  # None: those of everyone, which an engine has
+    examples: Indices = _NOBODY  # whose rows they are; nobody: those of everyone
 
 
 class Rows(ABC):
     """Examples, one per row."""
 
-    can_be_blocked: ClassVar[bool]  # whether sweeps may take many rows at once
-    listed_cost: ClassVar[float]  # of a class in a short pass, in vectors of classes of a full one
+    can_be_blocked: bool  # whether sweeps may take many rows at once
+    listed_cost: float  # of a class in a short pass, in vectors of classes of a full one
     per_row: float  # entries that a visit of a row reads, on average
+    n: int
+    d: int
+    dtype: np.dtype
+    squared_norms: Doubles
+    is_whole: ClassVar[bool] = True  # whether all rows are in memory, as `matrix`
+    matrix: Any
+    compiled: Any  # the rows as compiled code takes them
+
+    def partitions(self) -> Iterator[Rows]:
+        """The parts that can be visited on their own: here, all of it."""
+        yield self
+
+    def arranged(self, chosen: Indices, rng: np.random.Generator | None) -> Arranged:
+        """The order in which a pass visits the chosen examples; without `rng`, that of the data."""
+        return Arranged(chosen if rng is None else rng.permutation(chosen), _NOBODY)
+
+    def pieces(self, order: Arranged | None, worth: Doubles) -> Iterator[Piece]:
+        """An order (None: everyone), part by part as the rows come to memory.
+
+        The rows of those that are `worth` most may stay there.
+        """
+        yield Piece(np.arange(self.n) if order is None else order.order)
+
+    @abstractmethod
+    def layout(self, weights_per_feature: int) -> tuple[Any, Indices | None]:
+        """The compiled rows of an engine, and the features its weights have rows for; None: all."""
+
+    @abstractmethod
+    def digest(self) -> str:
+        """A hash of all values, and of whatever else passes depend on."""
+
+    @abstractmethod
+    def take(self, rows: Indices) -> Matrix:
+        """A copy of some rows."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """What passes have left."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:  # noqa: B027
+        """The inverse of `state_dict`."""
+
+
+class MatrixRows(Rows):
+    """Rows of a matrix in memory."""
 
     def __init__(self, matrix: Matrix, compiled: Any) -> None:
         self.matrix = matrix  # not to be changed
@@ -42,10 +103,6 @@ class Rows(ABC):
                 what = "that are NaN or infinite."
             raise ValueError(f"X has values {what}")
 
-    def partitions(self) -> Iterator[Rows]:
-        """The parts that can be visited on their own: here, all of it."""
-        yield self
-
     def layout(self, weights_per_feature: int) -> tuple[Any, Indices | None]:
         """The compiled rows of an engine, and the features its weights have rows for; None: all.
 
@@ -53,16 +110,8 @@ class Rows(ABC):
         """
         return self.compiled, None
 
-    @abstractmethod
-    def digest(self) -> str:
-        """A hash of all values."""
 
-    @abstractmethod
-    def take(self, rows: Indices) -> Matrix:
-        """A copy of some rows."""
-
-
-class DenseRows(Rows):
+class DenseRows(MatrixRows):
     """Rows of a C-contiguous array."""
 
     can_be_blocked = True
@@ -83,7 +132,7 @@ class DenseRows(Rows):
         return np.asarray(self.matrix[rows])
 
 
-class CsrRows(Rows):
+class CsrRows(MatrixRows):
     """Rows of a CSR array; sorted, and with duplicates summed, in a copy where they are not."""
 
     can_be_blocked = False

@@ -44,7 +44,8 @@ class SequentialSchedule:
         """A full loop, or the next shrunk one."""
         full = self._shrunk is None
         order = self._state.problem.visited if self._shrunk is None else self._shrunk
-        return Pass(self._rng.permutation(order) if self._settings.shuffle else order, full)
+        rng = self._rng if self._settings.shuffle else None
+        return Pass(self._state.problem.rows.arranged(order, rng), full)
 
     def after(self, done: Pass, seen: SweepTotals) -> None:
         """Cool, and decide what the next loop is."""

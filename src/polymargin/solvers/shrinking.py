@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polymargin.arrays import Indices
+from polymargin.arrays import Doubles, Indices
 from polymargin.core import core
+from polymargin.data.rows import Arranged
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.state import Pass, State, SweepTotals
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 TARGET = 0.1  # theta
 LONGEST = 16.0
 SLOWEST_RISE = 1.2  # of the mean share, per pass
+SLICE = 2**18  # examples whose intervals are computed at a time
 MOST_SHORT = 3
 FIRST_SHORT = 3  # short passes only after this many full ones
 WAKE = 0.01  # a certificate wakes examples with more than this times the mean share
@@ -71,8 +73,9 @@ class AdaptiveSchedule:
                 order = self._visited
         return Pass(self._in_order(order), full=True)
 
-    def _in_order(self, chosen: Indices) -> Indices:
-        return self._rng.permutation(chosen) if self._shuffle else chosen
+    def _in_order(self, chosen: Indices) -> Arranged:
+        rows = self._state.problem.rows
+        return rows.arranged(chosen, self._rng if self._shuffle else None)
 
     def after(self, done: Pass, seen: SweepTotals) -> None:
         """Set the next visit of the examples just visited, and the short passes to follow."""
@@ -86,6 +89,15 @@ class AdaptiveSchedule:
         self._mean = min(float(share.mean()), SLOWEST_RISE * self._mean)
         target = TARGET * self._mean
         self._busy = order[share > target]
+        for first in range(0, len(order), SLICE):
+            part = slice(first, first + SLICE)
+            self._set_next(order[part], share[part], target)
+        if self._short:
+            self._n_short = self._short_passes(seen.entries)
+        if self._n_short == 0:
+            self._busy = order[:0].copy()  # to free it
+
+    def _set_next(self, order: Indices, share: Doubles, target: float) -> None:
         if target > 0:
             factor = np.sqrt(target / np.maximum(share, target / 4))
             interval = self._interval[order] * np.maximum(factor, 0.5)
@@ -95,8 +107,6 @@ class AdaptiveSchedule:
         self._interval[order] = interval
         spread = self._rng.random(len(order), np.float32)  # so that they do not wake in step
         self._next[order] = self._pass - 1 + (interval + spread).astype(np.int32)
-        if self._short:
-            self._n_short = self._short_passes(seen.entries)
 
     def _short_passes(self, entries: int) -> int:
         """How many short passes pay after a pass that saw this many dual entries."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from scipy import sparse
 
 from polymargin.arrays import Codes, Doubles, Floats, Indices
 from polymargin.core import core
+from polymargin.data.rows import Arranged
 from polymargin.losses import Loss
 from polymargin.problem import Problem
 from polymargin.solvers.checkpoint import Tree
@@ -84,8 +86,13 @@ class SweepTotals(NamedTuple):
 class Pass(NamedTuple):
     """The examples to visit, in order: with all classes, or with those of their dual rows only."""
 
-    order: Indices
+    arranged: Arranged
     full: bool
+
+    @property
+    def order(self) -> Indices:
+        """Those examples."""
+        return self.arranged.order
 
 
 class State:
@@ -146,8 +153,15 @@ class State:
         """``1 / (1 + kappa)``: what curvature and updates of W are multiplied with."""
         return 1.0 / (1.0 + self.kappa)
 
+    def pieces(self, order: Arranged | None = None) -> Iterator[Indices]:
+        """An order (None: everyone), part by part; the engine holds the rows of the part."""
+        for piece in self.problem.rows.pieces(order, self.gap):
+            if piece.compiled is not None:
+                self._engine.hold(piece.compiled, piece.examples)
+            yield piece.order
+
     def sweep(self, order: Indices, mode: str = "rows", *, n_jobs: int = 1) -> SweepTotals:
-        """Visit the examples of ``order``: exact block updates.
+        """Visit the examples of ``order``, whose rows the engine holds: exact block updates.
 
         Modes: "rows", one at a time; "blocked", in blocks (the same iterates up to rounding), on
         `n_jobs` threads; "listed", only the classes in each example's dual row.
@@ -171,10 +185,16 @@ class State:
         self._engine.dual_free(free)
         return np.flatnonzero(free)
 
-    def evaluate(self, W: Floats, n_jobs: int = 1) -> Doubles:
-        """``c_i loss_i`` of every example at W; refreshes ``gap``."""
+    def evaluate(self, W: Floats, n_jobs: int = 1, V: Doubles | None = None) -> Doubles:
+        """``c_i loss_i`` of every example at W; refreshes ``gap``.
+
+        What a rebuild adds up is added to `V` at the same time, if one is given.
+        """
         losses = np.empty(self.problem.n_examples)
-        self._engine.evaluate(W, n_jobs, losses, self.gap)
+        for _ in self.pieces():
+            self._engine.evaluate(W, n_jobs, losses, self.gap)
+            if V is not None:
+                self._engine.rebuild(V, 0, self.problem.n_classes)
         return losses
 
     def dual_sum(self) -> float:
@@ -191,10 +211,13 @@ class State:
         """``V = sum_i x_i a_i^T`` from the dual, accumulated in double, in the dtype of X."""
         V = self.new_weights()
         width = max(1, _REBUILD_BYTES // (8 * max(1, len(V))))
+        if not self.problem.rows.is_whole:
+            width = self.problem.n_classes  # rather than to read the rows again
         for first in range(0, self.problem.n_classes, width):
             last = min(first + width, self.problem.n_classes)
             block = np.zeros((len(V), last - first))
-            self._engine.rebuild(block, first, last)
+            for _ in self.pieces():
+                self._engine.rebuild(block, first, last)
             V[:, first:last] = block
         return V
 
@@ -215,6 +238,7 @@ class State:
             self._engine, self.problem.n_examples, self.dtype, zeros=True
         )
         state: Tree = {"W": self.W, "kappa": self.kappa, "gap": self.gap}
+        state["rows"] = self.problem.rows.state_dict()
         state |= {"threshold": self.threshold, "indptr": indptr}
         state |= {"classes": classes, "values": values}
         return state if self.Y is None else state | {"Y": self.Y}
@@ -225,6 +249,7 @@ class State:
         for name in ("W", "gap", "threshold") if self.Y is None else ("W", "Y", "gap", "threshold"):
             getattr(self, name)[:] = state[name]  # in place: the engine looks at them too
         self._engine.dual_import(state["indptr"], state["classes"], state["values"])
+        self.problem.rows.load_state_dict(state["rows"])
 
     def like_weights(self, values: Floats) -> Floats:
         """A copy, aligned as the weights are."""

@@ -185,15 +185,19 @@ class LinearEngine(SavableEngine[LinearModel]):
         )
 
     def _sweep(self, visits: Pass, out_of_time: Callable[[], bool]) -> SweepTotals:
-        order = visits.order
         mode = self._mode if visits.full else "listed"
         classes = self.state.ld if visits.full else FEW_CLASSES
         per_visit = (self.problem.rows.per_row + 1) * classes
         chunk = max(256, int(CHUNK[mode] / per_visit))
         total = SweepTotals(0.0, 0.0, 0.0, 0, 0)
         self._v = None
-        for first in range(0, len(order), chunk):
-            total += self.state.sweep(order[first : first + chunk], mode, n_jobs=self.n_jobs)
+        parts = (
+            piece[first : first + chunk]
+            for piece in self.state.pieces(visits.arranged)
+            for first in range(0, len(piece), chunk)
+        )
+        for part in parts:
+            total += self.state.sweep(part, mode, n_jobs=self.n_jobs)
             if out_of_time():
                 break
         self._dual_sum += total.dual
@@ -272,11 +276,17 @@ class LinearEngine(SavableEngine[LinearModel]):
         In single precision V is rebuilt from the dual first, and W with it: thousands of float32
         updates drift.
         """
-        state, v = self.state, self._v
+        state, v, losses = self.state, self._v, None
         if self.newton is not None and self.newton.has_begun:
             v = squared_norm(state.rebuild())  # whatever a step that was interrupted left in W
         elif state.W.dtype == np.float32:
-            V = state.rebuild()
+            if self.outer is None or self.problem.rows.is_whole:
+                V = state.rebuild()
+            else:  # the primal point does not depend on it, and so the rows are read once
+                summed = np.zeros((len(state.W), self.problem.n_classes))
+                losses = state.evaluate(self._point, self.n_jobs, summed)
+                V = state.new_weights()
+                V[:, : self.problem.n_classes] = summed
             v = squared_norm(V)
             if state.Y is None:
                 state.W[:] = V
@@ -285,7 +295,8 @@ class LinearEngine(SavableEngine[LinearModel]):
         elif v is None:
             v = squared_norm(state.dual_weights())
         point = self._point
-        losses = state.evaluate(point, self.n_jobs)
+        if losses is None:
+            losses = state.evaluate(point, self.n_jobs)
         primal = 0.5 * squared_norm(point) + float(losses.sum())
         self._dual_sum = state.dual_sum()
         return Certificate(primal, self._dual_sum - 0.5 * v + self.problem.constant_loss)

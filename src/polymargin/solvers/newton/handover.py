@@ -37,9 +37,9 @@ CONSTANTS = Constants()
 
 
 def may_follow(problem: Problem) -> bool:
-    """Whether there is a phase for this problem: dense rows, and a flat loss with known faces."""
-    loss = problem.loss
-    return problem.rows.can_be_blocked and loss.flat and loss.name in FACES
+    """Whether there is a phase: for dense rows in memory, and a flat loss with known faces."""
+    rows, loss = problem.rows, problem.loss
+    return rows.can_be_blocked and rows.is_whole and loss.flat and loss.name in FACES
 
 
 def is_affordable(state: State) -> bool:

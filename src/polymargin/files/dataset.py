@@ -30,6 +30,8 @@ class Dataset:
         The path it was read from.
     label_name : str or None
         The column that the labels came from.
+    weight : ndarray or None
+        Weights of the examples, where the file has some.
     """
 
     X: Matrix = None
@@ -38,9 +40,10 @@ class Dataset:
     feature_names: list[str] | None = field(default=None, repr=False)
     source: str = ""
     label_name: str | None = None
+    weight: NDArray | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        lengths = {len(part) for part in (self.y, self.text) if part is not None}
+        lengths = {len(part) for part in (self.y, self.text, self.weight) if part is not None}
         if self.X is not None:
             lengths.add(self.X.shape[0])
         if self.X is None and self.text is None:
@@ -76,6 +79,7 @@ class Dataset:
             X=None if self.X is None else self.X[chosen],
             y=None if self.y is None else self.y[chosen],
             text=None if self.text is None else [self.text[int(i)] for i in chosen],
+            weight=None if self.weight is None else self.weight[chosen],
         )
 
 

@@ -2,8 +2,9 @@
 
 ``meta.json`` says what there is; ``X.npy``, or ``data.npy``, ``indices.npy`` and ``indptr.npy``,
 hold the features; ``y.npy`` the labels, or for words their positions in ``classes`` of
-``meta.json``; ``text.bin`` with ``text_offsets.npy`` the texts in UTF-8. A directory is written
-under another name and then renamed, so that there never is half of one.
+``meta.json``; ``weight.npy`` their weights, if they have any; ``text.bin`` with
+``text_offsets.npy`` the texts in UTF-8. A directory is written under another name and then renamed,
+so that there never is half of one.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def write_directory(dataset: Dataset, path: StrPath, *, overwrite: bool = False)
     Path
         The directory.
     """
-    with _new_directory(path, overwrite) as folder:
+    with new_directory(path, overwrite) as folder:
         meta = {name: getattr(dataset, name) for name in _KEPT}
         if dataset.X is not None:
             meta |= _write_features(folder, dataset.X)
@@ -78,7 +79,9 @@ def write_directory(dataset: Dataset, path: StrPath, *, overwrite: bool = False)
             _write_text(folder, dataset.text)
         if dataset.y is not None:
             meta |= _write_labels(folder, dataset.y)
-        _write_meta(folder, meta)
+        if dataset.weight is not None:
+            _save(folder / "weight.npy", np.asarray(dataset.weight, np.float64))
+        write_meta(folder, meta)
     return Path(path)
 
 
@@ -143,13 +146,13 @@ def convert_svmlight(
     Path
         The directory.
     """
-    with errors_in(path), _new_directory(out, overwrite) as folder:
+    with errors_in(path), new_directory(out, overwrite) as folder:
         parser = new_parser(dtype, n_features, zero_based)
         with (
-            _Vector(folder / "data.npy", dtype) as data,
-            _Vector(folder / "indices.npy", np.int64) as indices,
-            _Vector(folder / "indptr.npy", np.int64) as indptr,
-            _Vector(folder / "y.npy", np.float64) as y,
+            Vector(folder / "data.npy", dtype) as data,
+            Vector(folder / "indices.npy", np.int64) as indices,
+            Vector(folder / "indptr.npy", np.int64) as indptr,
+            Vector(folder / "y.npy", np.float64) as y,
         ):
             indptr.append(np.zeros(1, np.int64))
             for _ in filled(parser, path, rows):
@@ -162,32 +165,41 @@ def convert_svmlight(
             raise DataFileError("the file holds no examples")
         first, width = extent(parser, zero_based, n_features)
         index_type = np.int64 if max(width, data.length) >= 2**31 else np.int32
-        _rewrite(indices.path, index_type, minus=first)
-        _rewrite(indptr.path, index_type)
+        rewrite(indices.path, index_type, minus=first)
+        rewrite(indptr.path, index_type)
         if all(whole_labels(part).dtype == np.int64 for part in _pieces(y.path)):
-            _rewrite(y.path, np.int64)
+            rewrite(y.path, np.int64)
         meta = {"layout": "csr", "shape": [y.length, width], "n_examples": y.length}
-        _write_meta(folder, {**meta, "source": name_of(path)})
+        meta["index_base"] = first
+        write_meta(folder, {**meta, "source": name_of(path)})
     return Path(out)
 
 
-class _Vector:
-    """A vector in a .npy file that grows; its header, of one size always, is written twice."""
+class Vector:
+    """A vector, or rows of so many columns, in a .npy file that grows.
 
-    def __init__(self, path: Path, dtype: DTypeLike) -> None:
+    Its header, of one size always, is written twice; `last` is the last number so far.
+    """
+
+    def __init__(self, path: Path, dtype: DTypeLike, columns: int | None = None) -> None:
         self.path, self.dtype, self.length = path, np.dtype(dtype), 0
+        self._rest = () if columns is None else (columns,)
+        self.last = 0
 
-    def __enter__(self) -> _Vector:
+    def __enter__(self) -> Vector:
         self._file = open(self.path, "wb")
         self._write_header()
         return self
 
     def append(self, values: NDArray) -> None:
+        """Add entries."""
         self._file.write(np.ascontiguousarray(values, dtype=self.dtype).data)
         self.length += len(values)
+        if values.ndim == 1 and len(values):
+            self.last = values[-1]
 
     def _write_header(self) -> None:
-        shape, descr = (self.length,), npy.dtype_to_descr(self.dtype)
+        shape, descr = (self.length, *self._rest), npy.dtype_to_descr(self.dtype)
         fields = {"descr": descr, "fortran_order": False, "shape": shape}
         npy.write_array_header_1_0(self._file, fields)
 
@@ -198,10 +210,10 @@ class _Vector:
             sync(self._file)
 
 
-def _rewrite(path: Path, dtype: DTypeLike, minus: int = 0) -> None:
+def rewrite(path: Path, dtype: DTypeLike, minus: int = 0) -> None:
     """Replace a vector by one of another type, piece by piece."""
     fresh = path.with_suffix(".new")
-    with _Vector(fresh, dtype) as new:
+    with Vector(fresh, dtype) as new:
         for part in _pieces(path):
             new.append(part - minus)
     os.replace(fresh, path)
@@ -244,6 +256,7 @@ def open_directory(path: StrPath) -> Dataset:
             return Dataset(
                 X=_open_features(folder, meta),
                 y=_open_labels(folder, meta),
+                weight=_map(folder / "weight.npy") if (folder / "weight.npy").exists() else None,
                 text=_open_text(folder, meta),
                 feature_names=meta.get("feature_names"),
                 source=name_of(path),
@@ -316,7 +329,7 @@ def _map(path: Path) -> NDArray:
 
 
 @contextmanager
-def _new_directory(path: StrPath, overwrite: bool) -> Iterator[Path]:
+def new_directory(path: StrPath, overwrite: bool) -> Iterator[Path]:
     """A directory to fill, which gets its name when all went well."""
     target = Path(path)
     if target.exists():
@@ -339,7 +352,8 @@ def _new_directory(path: StrPath, overwrite: bool) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write_meta(folder: Path, meta: dict[str, Json]) -> None:
+def write_meta(folder: Path, meta: dict[str, Json]) -> None:
+    """Say what there is."""
     with open(folder / META, "w", encoding="utf-8") as file:
         json.dump({"format": FORMAT, "version": VERSION, **meta}, file, indent=1)
         sync(file)

@@ -2,12 +2,14 @@
 
 :func:`read_data` reads any data file into a :class:`Dataset`; :func:`iter_svmlight` and
 :func:`convert_svmlight` take files that do not fit in memory; :func:`write_directory` and
-:func:`open_directory` keep data so that they open instantly. :func:`save` and :func:`load` (also
+:func:`open_directory` keep data so that they open instantly; a :class:`BlockSource` gives them in
+blocks, from anywhere. :func:`save` and :func:`load` (also
 ``polymargin.save`` and ``polymargin.load``) keep models; :func:`inspect_model` looks at one.
 """
 
 from polymargin.files import (
     FORMATS,
+    BlockSource,
     DataFileError,
     Dataset,
     convert_svmlight,
@@ -15,6 +17,7 @@ from polymargin.files import (
     iter_svmlight,
     open_directory,
     read_data,
+    write_blocks,
     write_directory,
     write_svmlight,
 )
@@ -22,6 +25,7 @@ from polymargin.models import ModelCard, ModelFileError, inspect_model, load, sa
 
 __all__ = [
     "FORMATS",
+    "BlockSource",
     "DataFileError",
     "Dataset",
     "ModelCard",
@@ -34,6 +38,7 @@ __all__ = [
     "open_directory",
     "read_data",
     "save",
+    "write_blocks",
     "write_directory",
     "write_svmlight",
 ]

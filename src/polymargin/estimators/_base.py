@@ -96,7 +96,7 @@ class CertifiedClassifier(
 
     # --- the fit ---------------------------------------------------------------------------------
 
-    def _fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Self:
+    def _fit(self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None) -> Self:
         prepared = self._prepare(X, y, sample_weight, C=self.C)
         arguments = prepared.hook_arguments
         context = self._init_callback_context(max_subtasks=self._most_passes)
@@ -113,7 +113,7 @@ class CertifiedClassifier(
         return self
 
     def _prepare(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None, *, C: float
+        self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None, *, C: float
     ) -> Prepared[ProblemT]:
         """Validate the input and make the problem of it."""
         X, y = self._validate_training_data(X, y)
@@ -125,7 +125,7 @@ class CertifiedClassifier(
     def _validate_training_data(
         self,
         X: MatrixLike,
-        y: ArrayLike,
+        y: ArrayLike | None,
         *,
         reset: bool = True,
         check_labels: Callable[[NDArray], None] = check_classification_targets,
@@ -197,7 +197,9 @@ class WeightedClassifier(CertifiedClassifier[ProblemT, SolutionT]):
     """One whose examples may have weights."""
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: MatrixLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Train the model.
 
         Parameters
@@ -205,9 +207,10 @@ class WeightedClassifier(CertifiedClassifier[ProblemT, SolutionT]):
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training data, or kernel values (n_samples, n_samples) for a precomputed kernel. float32
             and float64 are kept, other types become float64. C-contiguous arrays and canonical CSR
-            matrices are not copied.
+            matrices are not copied. Linear models also take a data directory (its path, or what
+            :func:`polymargin.io.open_directory` gives) and a :class:`polymargin.io.BlockSource`.
         y : array-like of shape (n_samples,)
-            Labels of any type that can be sorted.
+            Labels of any type that can be sorted. Directories and sources have their own.
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the examples, not negative.
 

@@ -19,6 +19,7 @@ from polymargin.arrays import MatrixLike
 from polymargin.data import canonical_csr, check_sparse_structure
 from polymargin.estimators._base import n_threads
 from polymargin.estimators._parameters import KernelParameters
+from polymargin.estimators._stored import blocks_of, is_stored
 from polymargin.kernel_functions import KernelFunction, TrainingKernel
 from polymargin.losses import LOSSES, loss_class
 from polymargin.solvers.kernel_scores import kernel_scores
@@ -120,8 +121,28 @@ class LinearPredictionMixin(ProbabilityMixin, LinearClassifierMixin, SparseCoefM
         ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
             Scores. For two classes, that of ``classes_[1]``, predicted where positive.
         """
+        if is_stored(X):
+            return np.concatenate([self.decision_function(part) for part, *_ in blocks_of(X)])
         check_sparse_structure(X)
         return self._scores(X)
+
+    def predict(self, X: MatrixLike) -> NDArray:
+        """Predict the best label of each example.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data; or a data directory or a source of blocks, a part of which is in memory at a time.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Labels.
+        """
+        if is_stored(X):
+            return np.concatenate([self.predict(part) for part, *_ in blocks_of(X)])
+        labels: NDArray = super().predict(X)
+        return labels
 
     def _scores(self, X: MatrixLike) -> NDArray:
         scores: NDArray = super().decision_function(X)

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
 
-from polymargin.arrays import Matrix
-from polymargin.estimators._base import CERTIFIED, WeightedClassifier, checked_rows, n_threads
+from polymargin.arrays import Matrix, MatrixLike
+from polymargin.data import PER_EXAMPLE, BlockRows, Rows
+from polymargin.estimators._base import (
+    CERTIFIED,
+    Prepared,
+    WeightedClassifier,
+    checked_rows,
+    n_threads,
+)
 from polymargin.estimators._parameters import (
     POSITIVE,
     LinearParameters,
     parameter,
     with_parameters,
 )
+from polymargin.estimators._stored import blocks_of, bytes_of, is_stored, opened
 from polymargin.estimators._stream import PartialFitMixin
-from polymargin.estimators._target import EncodedTarget
+from polymargin.estimators._target import EncodedTarget, encode_target
+from polymargin.estimators.compat import check_sample_weight
+from polymargin.files import Dataset, StoredMatrix
 from polymargin.problem import Problem
 from polymargin.solvers import Checkpoint, DualSolver, Solution, StreamSolver
 from polymargin.solvers.progress import Progress
@@ -98,6 +111,10 @@ class LinearMulticlassSVC(
         A file that `fit` saves its state to every minute, and goes on from when it finds one: the
         result is then bit-identical to that of a fit without interruption. It is removed when the
         tolerance is reached. A :class:`~polymargin.Checkpoint` says how often to save.
+    memory_limit : str or float, default=None
+        Bytes that `fit` may hold, such as "2GB", besides the weights and the dual variables, when X
+        is a data directory or a :class:`~polymargin.io.BlockSource`: what is larger is read in
+        blocks. None: as much as there are. Arrays are in memory already, whatever it says.
 
     Attributes
     ----------
@@ -163,11 +180,81 @@ class LinearMulticlassSVC(
     checkpoint: Checkpoint | str | os.PathLike[str] | None = parameter(
         str, os.PathLike, Checkpoint, None, default=None
     )
+    memory_limit: str | float | None = parameter(str, POSITIVE, None, default=None)
 
     _fitted_names = (*CERTIFIED, "coef_", "intercept_", "dual_coef_")
     _advice = "Increase max_iter or tol, scale the features to a similar range, or use a smaller C."
 
-    def _problem(self, X: Matrix, target: EncodedTarget) -> Problem:
+    def score(
+        self,
+        X: MatrixLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Compute the mean accuracy.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Data; or a data directory or a source of blocks, which have their labels and weights.
+        y : array-like of shape (n_samples,), default=None
+            Labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the examples.
+
+        Returns
+        -------
+        float
+            The part of the examples, by weight, whose label is predicted.
+        """
+        if not is_stored(X):
+            return float(super().score(X, y, sample_weight))
+        right, total = 0.0, 0.0
+        for part, labels, weights in blocks_of(X):
+            if labels is None:
+                raise ValueError("There are no labels to compare with.")
+            hits = self.predict(part) == labels
+            right += float(hits.sum() if weights is None else hits @ weights)
+            total += float(len(hits) if weights is None else np.sum(weights))
+        return right / total
+
+    def _prepare(
+        self, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None, *, C: float
+    ) -> Prepared[Problem]:
+        if not is_stored(X):
+            return super()._prepare(X, y, sample_weight, C=C)
+        if y is not None:
+            raise ValueError("y must be left out: stored data and blocks have their own labels.")
+        limit = None if self.memory_limit is None else bytes_of(self.memory_limit)
+        data, held = opened(X)
+        if data.y is None:
+            raise ValueError(f"{data.source} has no labels to learn.")
+        weight = data.weight if sample_weight is None else sample_weight
+        size = data.X.nbytes if isinstance(data.X, np.ndarray) else data.X.data.nbytes
+        size += 0 if isinstance(data.X, np.ndarray) else data.X.indices.nbytes
+        if limit is None or size + PER_EXAMPLE * data.n_examples <= limit:
+            X = np.array(data.X) if isinstance(data.X, np.ndarray) else data.X.copy()
+            return super()._prepare(X, np.array(data.y), weight, C=C)
+        return self._prepare_blocks(data, weight, limit, held, C)
+
+    def _prepare_blocks(
+        self, data: Dataset, weight: ArrayLike | None, limit: float, held: object, C: float
+    ) -> Prepared[Problem]:
+        """The problem of data that are read in blocks."""
+        validate_data(self, data.X[:1], accept_sparse="csr", dtype=None, ensure_all_finite=False)
+        y = np.asarray(data.y)
+        check_classification_targets(y)
+        weights = np.broadcast_to(np.float64(1.0), y.shape)
+        if weight is not None:
+            weights = check_sample_weight(weight, y)
+        target = encode_target(y, C=C, sample_weight=weights, class_weight=self.class_weight)
+        dense = isinstance(data.X, np.ndarray)
+        rows = BlockRows(StoredMatrix(Path(data.source), data.X.shape, dense=dense), limit)
+        rows.held = held
+        problem = self._problem(rows, target)
+        return Prepared(data.X, y, weights, weight is not None, target, problem)
+
+    def _problem(self, X: Matrix | Rows, target: EncodedTarget) -> Problem:
         return Problem(
             X=checked_rows(self, X),
             y=target.codes,

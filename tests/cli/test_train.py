@@ -282,3 +282,33 @@ def test_a_checkpoint_goes_on_to_the_same_model(run, svm, tmp_path):
     assert not (tmp_path / "c").exists()
     assert polymargin.load("m.pmz").checkpoint is None
     assert run("train", svm, "--kernel", "rbf", "--checkpoint", "c").code == Exit.USAGE
+
+
+def test_data_larger_than_memory_are_read_in_blocks(run, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.random((1500, 30))
+    y = (X @ rng.normal(size=(30, 4))).argmax(axis=1)
+    order = np.argsort(y, kind="stable")
+    X, y = X[order], y[order]
+    path = write_svmlight(tmp_path / "big.svm", X, y)
+    ran = run("train", path, "--memory", "300KB", "-o", "m.pmz", "--test", path, "--json")
+    assert ran.code == Exit.OK
+    whole = LinearMulticlassSVC().fit(sparse.csr_array(X), y)
+    assert ran.json["gap"] <= 1e-3
+    assert ran.json["objective"] == pytest.approx(whole.objective_, rel=2e-3)
+    assert ran.json["test"]["n_examples"] == 1500
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["big.svm", "m.pmz"]
+    assert run("convert", path, "big.data").code == Exit.OK
+    again = run("train", "big.data", "--memory", "300KB", "-o", "n.pmz", "--json")
+    assert again.json["objective"] == ran.json["objective"]
+    assert run("evaluate", "m.pmz", "big.data", "--json").json["n_examples"] == 1500
+
+
+def test_memory_is_refused_where_it_cannot_be_kept(run, svm, tmp_path, numbers):
+    ran = run("train", svm, "--memory", "1KB", "-o", "m.pmz")
+    assert ran.code == Exit.DATA
+    assert "Give at least" in ran.err
+    assert run("train", svm, "--memory", "1GB", "--cv", "3").code == Exit.USAGE
+    assert run("train", svm, "--memory", "1GB", "--kernel", "rbf").code == Exit.USAGE
+    table = write_csv(tmp_path / "t.csv", *numbers)
+    assert "polymargin convert" in run("train", table, "--memory", "1GB").err

@@ -100,6 +100,7 @@ class TrainOptions(DataOptions):
     max_iter: int | None = _training("--max-iter", type=_count, metavar="N", help="Passes at most. [1000; kernel: 10000 working sets]")
     time_limit: float | None = _training("--time-limit", type=Number(), metavar="SECONDS", help="Stop with the best certified model.")
     checkpoint: str | None = _training("--checkpoint", metavar="FILE", help="Save the state now and then; go on from it after a crash.")
+    memory_limit: str | None = _training("--memory", metavar="SIZE", help="Hold no more data than this, such as 2GB; reads the rest in blocks.")
     n_jobs: int | None = _training("--n-jobs", type=int, metavar="N", help="Threads; -1 for all cores. [1]")
     cache_size: float = _training("--cache-size", type=Number(), metavar="MB", default=200.0, help="For kernel values.")
     random_state: int = _training("--seed", type=click.IntRange(0, 2**32 - 1), metavar="N", default=0, help="Of the order of passes, and of splits.")
@@ -117,7 +118,7 @@ class TrainOptions(DataOptions):
 Counts = Callable[[TrainOptions], bool]
 NEEDS: tuple[tuple[tuple[str, ...], Counts, str], ...] = (
     (("gamma", "degree", "coef0", "cache_size"), lambda o: not o.linear, "--kernel or --online"),
-    (("fit_intercept", "intercept_scaling", "checkpoint"), lambda o: o.linear, "a linear model"),
+    (("fit_intercept", "intercept_scaling", "checkpoint", "memory_limit"), lambda o: o.linear, "a linear model"),
     (("top_k",), lambda o: o.loss in TOP_K_LOSSES, f"--loss {' or '.join(TOP_K_LOSSES)}"),
     (("n_epochs",), lambda o: o.online, "--online"),
     (("smoothing",), lambda o: o.loss in SMOOTHED, f"--loss {' or '.join(SMOOTHED)}"),
@@ -153,6 +154,12 @@ def check_used(options: TrainOptions, written: dict[str, str]) -> None:
         raise CommandError(f"--loss {options.loss} needs --top-k, for example 5", Exit.USAGE)
     if options.n_jobs == 0:
         raise CommandError("--n-jobs is a number of threads, or -1 for all cores", Exit.USAGE)
+    if options.memory_limit:
+        for name in ("scale", "normalize", "holdout", "cv", "split"):
+            if name in written:
+                raise CommandError(
+                    f"{written[name]} needs all data in memory: leave --memory out", Exit.USAGE
+                )
     if options.weights and options.class_weight:
         raise CommandError("--class-weight and --weight exclude each other", Exit.USAGE)
 

@@ -121,7 +121,10 @@ def fit(classifier: Trained, steps: Steps, data: Dataset, output: Output) -> Fit
             warnings.simplefilter("always", ConvergenceWarning)
             start = time.perf_counter()
             try:
-                classifier.fit(X, y)
+                if getattr(classifier, "memory_limit", None) is not None:
+                    classifier.fit(data)
+                else:
+                    classifier.fit(X, y)
             except KeyboardInterrupt:
                 if not hasattr(classifier, "dual_gap_"):
                     raise

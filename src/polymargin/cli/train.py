@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
 
 import click
 import numpy as np
@@ -18,7 +21,7 @@ from polymargin.cli._data import (
     number_features,
     read_examples,
 )
-from polymargin.cli._errors import CommandError, Exit, check_output, writing
+from polymargin.cli._errors import CommandError, Exit, check_output, reading, writing
 from polymargin.cli._model import BASE, Model
 from polymargin.cli._output import Output, facts
 from polymargin.cli._train_options import (
@@ -39,7 +42,7 @@ from polymargin.cli._training import (
 from polymargin.cli.evaluate import as_dict, describe, evaluate_on, report_on, source_of
 from polymargin.estimators import KernelMulticlassSVC
 from polymargin.evaluation import percent
-from polymargin.io import Dataset, save
+from polymargin.io import Dataset, convert_svmlight, detect_format, open_directory, save
 
 EXAMPLE = """
 polymargin train data.svm --loss weston_watkins --C 1 --test test.svm --report report.html \\
@@ -120,12 +123,15 @@ class _Task:
     test: Dataset | None
     base: int | None  # the number of the first feature, of svmlight files
     dtype: DTypeLike
+    held: object = None  # what must not go before the training is done
 
 
 def _read(data: str, options: TrainOptions, output: Output) -> _Task:
     if options.holdout and (options.test or options.test_split):
         raise CommandError("--holdout cannot be used with --test or --test-split", Exit.USAGE)
     dtype = np.float32 if options.float32 else np.float64
+    if options.memory_limit:
+        return _read_stored(data, options, dtype, output)
     training, kind = read_examples(data, options, dtype=dtype, output=output)
     parts = [training]
     if options.test or options.test_split:
@@ -146,6 +152,37 @@ def _read(data: str, options: TrainOptions, output: Output) -> _Task:
     for part in parts:
         need_labels(part)
     return _Task(data, parts[0], parts[1] if len(parts) == 2 else None, base, dtype)
+
+
+def _read_stored(data: str, options: TrainOptions, dtype: DTypeLike, output: Output) -> _Task:
+    """Examples that stay on disk: a data directory, or an svmlight file made one for the time."""
+    with reading(data):
+        kind = options.format or detect_format(data)
+    if kind not in ("directory", "svmlight") or data == "-":
+        raise CommandError(
+            f"--memory trains on svmlight files and on directories, not on {data}: make it one "
+            "with polymargin convert",
+            Exit.USAGE,
+        )
+    folder, held = data, None
+    if kind == "svmlight":
+        held = TemporaryDirectory(prefix="polymargin-", dir=Path(options.target or ".").parent)
+        folder = str(Path(held.name) / "data")
+        with reading(data):
+            bases: dict[str, bool | Literal["auto"]] = {"auto": "auto", "0": True, "1": False}
+            convert_svmlight(data, folder, zero_based=bases[options.index_base], dtype=dtype)
+        output.note(f"{data}: converted; to train on it again, use polymargin convert")
+    with reading(folder):
+        training = open_directory(folder)
+        base = json.loads((Path(folder) / "meta.json").read_bytes()).get("index_base")
+    need_labels(training)
+    test = None
+    if options.test:
+        test, test_kind = read_examples(options.test, options, dtype=dtype)
+        if test_kind == "svmlight":
+            written = options.index_base if base is None else str(base)
+            test = number_features([test], written)[0][0]
+    return _Task(data, training, test, base, dtype, held)
 
 
 def _check_alike(training: Dataset, test: Dataset) -> None:

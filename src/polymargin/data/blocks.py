@@ -32,7 +32,7 @@ IN_USE = 2  # blocks: the one that is swept, and the next
 STAY = 3  # times the rows that stay: those of before, those to come, and both put together
 SHARES = 8  # blocks that would fill the memory, where nobody says how many there are
 RUN_BYTES = 2**16
-MIXED = 32  # runs of a block at least, where there are that many rows
+MIXED = 64  # runs of a block at least, where there are that many rows
 SETTLE = 4  # passes after which others may be kept
 WORTH = 0.1  # part of a run's rows not in memory that must be due for it to be read
 

@@ -38,7 +38,7 @@ WHEEL = $$(ls $(WHEELS)/polymargin-*.whl)
 SANITIZER_RUNTIMES = $(foreach library,asan ubsan stdc++,$(shell $(CXX) -print-file-name=lib$(library).so))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest lint format bench bench-embeddings bench-full bench-kernel bench-path bench-regression bench-stream \
+.PHONY: help demo demo-scale test test-oldest lint format bench bench-embeddings bench-full bench-kernel bench-path bench-regression bench-stream \
 	results papers papers-full sanitize clean
 
 help: ## list the targets
@@ -47,6 +47,9 @@ help: ## list the targets
 
 demo: $(VENV)/.package ## train every loss on a small data set and print a table
 	$(BIN)/python -m polymargin.demo
+
+demo-scale: $(VENV)/.package ## train on more data than the training may hold
+	$(BIN)/python examples/beyond_memory.py
 
 test: $(VENV)/.extra-test ## run the tests (PYTEST_ARGS="-k name", --run-slow, ...)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(PYTEST_ARGS)

@@ -42,3 +42,8 @@ def test_text_stream_of_clinc150():
     if not path.is_file():
         pytest.skip(f"{path} is absent")
     assert load("text_stream").main([str(path)]) > 0.7  # 18 % of the texts are out of scope
+
+
+def test_beyond_memory(capsys):
+    assert load("beyond_memory").main(["--rows", "20000", "--memory", "6MB"]) > 0.9
+    assert "20,000 rows, 7 MB on disk" in capsys.readouterr().out

@@ -101,7 +101,7 @@ def test_what_stays_is_visited_without_reading(tmp_path):
     worth = np.zeros(20_000)
     worth[::50] = 1.0
     rng = np.random.default_rng(0)
-    for _ in range(5):
+    for _ in range(9):
         for _ in rows.pieces(rows.arranged(np.arange(20_000), rng), worth):
             pass
     kept = rows.state_dict()["kept"]

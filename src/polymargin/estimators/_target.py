@@ -36,7 +36,7 @@ def encode_target(
     present = c > 0
     kept = np.unique(label_codes[present])
     if kept.size < 2:
-        raise ValueError(_too_few_classes(labels, kept))
+        raise ValueError(too_few_classes(labels, kept))
     codes = np.where(present, np.searchsorted(kept, label_codes), 0)
     return EncodedTarget(labels[kept], codes.astype(np.int32), c)
 
@@ -91,7 +91,7 @@ def _check_keys(class_weight: Mapping[Any, float], labels: np.ndarray) -> None:
         )
 
 
-def _too_few_classes(labels: np.ndarray, kept: np.ndarray) -> str:
+def too_few_classes(labels: np.ndarray, kept: np.ndarray) -> str:
     seen = "no class" if kept.size == 0 else f"only one class: {labels[kept[0]]!r}"
     dropped = " once examples of weight zero are left out" if kept.size < labels.size else ""
     return f"This classifier needs at least 2 classes, but the data contains {seen}{dropped}."

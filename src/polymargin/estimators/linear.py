@@ -33,6 +33,7 @@ from polymargin.estimators.compat import check_sample_weight
 from polymargin.files import Dataset, StoredMatrix
 from polymargin.problem import Problem
 from polymargin.solvers import Checkpoint, DualSolver, Solution, StreamSolver
+from polymargin.solvers.partitioned import PartitionedSolution
 from polymargin.solvers.progress import Progress
 from polymargin.solvers.settings import draw_seed
 
@@ -299,7 +300,7 @@ class LinearMulticlassSVC(
         return (*super()._stale_names(), "_stream", "n_samples_seen_")
 
 
-def check_overflow(solution: Solution) -> None:
+def check_overflow(solution: Solution | PartitionedSolution) -> None:
     """Raise ``ValueError`` where the weights are not numbers; those of a finite objective are."""
     if np.isfinite(solution.primal):
         return

@@ -22,6 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
 from polymargin.arrays import Matrix
+from polymargin.data import as_rows
 from polymargin.estimators._base import Prepared
 from polymargin.estimators._parameters import parameter, with_parameters
 from polymargin.estimators._target import EncodedTarget, class_weights, costs, too_few_classes
@@ -98,15 +99,21 @@ def checked_chunk(number: int, X: Any, y: Any, weight: Any = None) -> Chunk:
 def summary_of(chunk: Chunk) -> Summary:
     """What the others must know of it."""
     labels, codes = np.unique(chunk.y, return_inverse=True)
-    totals = np.bincount(codes, weights=chunk.weight, minlength=len(labels))
-    values = chunk.X.data if sparse.issparse(chunk.X) else chunk.X.reshape(-1)
+    totals: Any = np.bincount(codes, weights=chunk.weight, minlength=len(labels))
+    values: Any = chunk.X.data if sparse.issparse(chunk.X) else chunk.X.reshape(-1)
+    square = float(np.vdot(values, values))
+    if not np.isfinite(square):
+        with naming(chunk.number):
+            as_rows(chunk.X)  # says why, or that it is only the sum
+        square = float(np.finfo(np.float32).max)
     return Summary(
-        *chunk.X.shape,
+        chunk.X.shape[0],
+        chunk.X.shape[1],
         np.dtype(chunk.X.dtype),
         labels,
         totals,
         int(np.count_nonzero(chunk.weight)),
-        float(np.vdot(values, values)),
+        square,
     )
 
 
@@ -137,7 +144,7 @@ def make_part(chunk: Chunk, encoding: Encoding, common: Common) -> Part:
 
 def joint_labels(summaries: list[Summary]) -> tuple[NDArray, NDArray[np.float64]]:
     """All labels, sorted, and how much each weighs."""
-    kinds = {}
+    kinds: dict[str, int] = {}
     for number, one in enumerate(summaries):
         if one.n:
             kind = "text" if one.labels.dtype.kind in "OUST" else "numbers"
@@ -151,7 +158,8 @@ def joint_labels(summaries: list[Summary]) -> tuple[NDArray, NDArray[np.float64]
     if not found:
         raise ValueError("All partitions are empty: there is nothing to learn from.")
     labels, codes = np.unique(np.concatenate([s.labels for s in found]), return_inverse=True)
-    totals = np.bincount(codes, weights=np.concatenate([s.totals for s in found]))
+    weights = np.concatenate([s.totals for s in found])
+    totals: Any = np.bincount(codes, weights=weights, minlength=len(labels))
     return labels, totals
 
 
@@ -209,7 +217,7 @@ class PartitionedProblem:
 class PartitionedLinearSVC(LinearMulticlassSVC):
     """`LinearMulticlassSVC` on a `Source`; `client` is for those whose source is elsewhere."""
 
-    client: Any = parameter(HasMethods(["submit", "scatter", "gather"]), None, default=None)
+    client: Any = parameter(HasMethods(["submit", "gather"]), None, default=None)
 
     _unit_of_work = "rounds"
 

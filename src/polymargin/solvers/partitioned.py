@@ -104,9 +104,7 @@ def solve_partitions(
     file = None
     if checkpoint is not None:
         file = checkpoint.open(_dependencies(parts, common, strengths, tol, random_state))
-    engine = PartitionEngine(
-        parts, common, strengths.kappa, strengths.n_busy, keep_dual=keep_dual
-    )
+    engine = PartitionEngine(parts, common, strengths.kappa, strengths.n_busy, keep_dual=keep_dual)
     run = Run(
         engine,
         CertifiedGap(tol) if settings.stopping is None else settings.stopping,

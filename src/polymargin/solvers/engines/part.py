@@ -99,7 +99,9 @@ class Part:
         problem = Problem(X, y, c, common.loss, common.n_classes, common.constant)
         self._state = state = State(problem)
         settings = replace(common.settings, certify=False)  # a round has no short passes
-        state.set_method(*common.loss.check_restricted(settings.restricted, settings.restricted_tol))
+        state.set_method(
+            *common.loss.check_restricted(settings.restricted, settings.restricted_tol)
+        )
         self._mode = sweep_mode(state, settings.blocked, 1)
         self._plan = AdaptiveSchedule(state, np.random.default_rng([common.seed, number]), settings)
         self._features = state.features

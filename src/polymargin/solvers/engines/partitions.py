@@ -48,7 +48,7 @@ Duals = list[sparse.csr_array]
 
 def initial_kappa(n_parts: int) -> float:
     """The proximal strength to start with."""
-    return KAPPA * n_parts**KAPPA_POWER
+    return float(KAPPA * n_parts**KAPPA_POWER)
 
 
 def local_constant(
@@ -76,7 +76,7 @@ class Partitions(ABC):
     def set_duals(self, duals: Duals) -> None:
         """Give every partition a dual, also to begin from when it is lost."""
 
-    def keep(self, duals: Duals) -> None:
+    def keep(self, duals: Duals) -> None:  # noqa: B027  # nothing is lost in one process
         """Duals to begin from where a partition is lost."""
 
 
@@ -93,7 +93,9 @@ class LocalPartitions(Partitions):
 
     def total(self, method: str, *arguments: Any) -> Share:
         """The sum of the shares that a method of every `Part` gives."""
-        return in_groups(self.call(method, *arguments), add_up, self.parts[0].common.shape)
+        shape = self.parts[0].common.shape
+        share: Share = in_groups(self.call(method, *arguments), add_up, shape)
+        return share
 
     def set_duals(self, duals: Duals) -> None:
         """Give every partition a dual."""
@@ -220,7 +222,9 @@ class PartitionEngine(SavableEngine[PartitionModel]):
             if self._keep_dual:
                 duals = self.parts.call("signed_dual")
                 self._kept = [dual for dual, _ in duals]
-                versions = tuple(version for _, version in duals) if versions == self._versions else ()
+                versions = (
+                    tuple(version for _, version in duals) if versions == self._versions else ()
+                )
             if versions == self._versions:
                 primal = 0.5 * squared_norm(point) + math.fsum(one.value for one in seen)
                 v = squared_norm(self._V)

@@ -26,7 +26,7 @@ from polymargin import Checkpoint, LinearMulticlassSVC
 from polymargin.dask import DaskLinearMulticlassSVC, estimator, workers
 from tests.solvers.test_partitions import blobs, check_certificate, fitted, source
 
-PARAMS: dict[str, Any] = {"C": 0.1, "random_state": 0, "store_dual": True, "max_iter": 3000}
+PARAMS: dict[str, Any] = {"C": 0.1, "tol": 1e-2, "random_state": 0, "store_dual": True}
 
 
 def cluster(n: int) -> LocalCluster:
@@ -86,7 +86,10 @@ def test_every_kind_of_collection_gives_the_model_of_its_partitions(threads: Cli
         ):
             found = dask.compute(lazy)[0]
             found = np.concatenate(found) if isinstance(found, list) else np.asarray(found)
-            np.testing.assert_array_equal(found, now)
+            if now.dtype.kind == "f":  # sums of other lengths
+                np.testing.assert_allclose(found, now, atol=1e-12)
+            else:
+                np.testing.assert_array_equal(found, now)
     assert list(cases and clf.predict(X)) == list(local.predict(X))  # rows that are here
     clf.fit(*frames)
     assert list(clf.feature_names_in_) == list(frame.columns)
@@ -232,7 +235,8 @@ def test_a_worker_that_dies_costs_rounds_only(
 
 def test_data_that_cannot_be_had_again_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = blobs()
-    rows, labels = ([one.compute() for one in parts] for parts in chunked(X, y, 4))
+    chunks = source(X, y, 4).chunks
+    rows, labels = [one.X for one in chunks], [one.y for one in chunks]
     disturbed(monkeypatch, {3: kill(2)})
     with cluster(2) as made, Client(made, set_as_default=False) as client:
         clf = DaskLinearMulticlassSVC(**PARAMS, client=client)
@@ -254,7 +258,7 @@ def test_a_client_that_is_killed_goes_on_from_its_checkpoint(
 
     disturbed(monkeypatch, {20: die})
     place = Checkpoint(path, every=None, passes=4)
-    clf = DaskLinearMulticlassSVC(**PARAMS, client=threads, tol=1e-4, checkpoint=place)
+    clf = DaskLinearMulticlassSVC(**PARAMS | {"tol": 1e-4}, client=threads, checkpoint=place)
     with pytest.raises(KilledError):
         clf.fit(*chunked(X, y, 4))
     assert path.exists()

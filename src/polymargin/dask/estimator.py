@@ -82,7 +82,7 @@ class DaskLinearMulticlassSVC(PartitionedLinearSVC):
         with _client(self.client) as client:
             source = DaskSource(client, parts)
             try:
-                self._fit(source, None, None)  # type: ignore[arg-type]
+                self._fit(source, None, None)
             finally:
                 source.close()
         _check_feature_names(self, X._meta if is_frame(X) else np.empty((0, 0)), reset=True)

@@ -168,9 +168,11 @@ def test_labels_come_with_the_data(data, folder):
 
 
 @pytest.mark.parametrize("limit", ["2 apples", "GB", "1.2.3MB", "0MB"])
-def test_sizes_that_are_none_are_refused(folder, limit):
-    with pytest.raises(ValueError, match='memory_limit must be a size such as "2GB"'):
-        LinearMulticlassSVC(memory_limit=limit).fit(folder)
+def test_sizes_that_are_none_are_refused(data, folder, limit):
+    X, y, _ = data
+    for given in ((folder,), (X, y)):  # also where nothing is read from disk
+        with pytest.raises(ValueError, match='memory_limit must be a size such as "2GB"'):
+            LinearMulticlassSVC(memory_limit=limit).fit(*given)
 
 
 def test_too_little_memory_says_what_is_needed(folder):

@@ -222,11 +222,11 @@ class LinearMulticlassSVC(
     def _prepare(
         self, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None, *, C: float
     ) -> Prepared[Problem]:
+        limit = None if self.memory_limit is None else bytes_of(self.memory_limit)
         if not is_stored(X):
             return super()._prepare(X, y, sample_weight, C=C)
         if y is not None:
             raise ValueError("y must be left out: stored data and blocks have their own labels.")
-        limit = None if self.memory_limit is None else bytes_of(self.memory_limit)
         data, held = opened(X)
         if data.y is None:
             raise ValueError(f"{data.source} has no labels to learn.")

@@ -15,6 +15,7 @@ import numpy as np
 
 from polymargin.problem import Problem
 from polymargin.solvers.checkpoint import Checkpoint, PathFile, dependencies
+from polymargin.solvers.engines.base import Engine, Model
 from polymargin.solvers.engines.linear import LinearEngine, LinearModel
 from polymargin.solvers.newton.handover import may_follow
 from polymargin.solvers.progress import History, Progress
@@ -153,7 +154,7 @@ class DualSolver(Settings):
         rng = np.random.default_rng(seed)
         engine = LinearEngine(problem, self, rng, n_jobs=n_jobs, max_iter=max_iter)
         engine.start(start)
-        run = self._run(engine, tol, max_iter, verbose, clock)
+        run = self._run(engine, tol, max_iter, History("pass", verbose), clock)
         run.loop(progress, file)
         solution = solution_of(run, engine)
         done = run.status is Status.UNCERTIFIED and run.n_iter >= max_iter
@@ -207,7 +208,7 @@ class DualSolver(Settings):
                 engine.start(None)
             else:
                 engine.move_to(scaled)
-            run = self._run(engine, tol, max_iter, verbose, clock)
+            run = self._run(engine, tol, max_iter, History("pass", verbose), clock)
             run.loop(progress, file)
             solution = solution_of(run, engine)
             if file is not None:
@@ -219,8 +220,8 @@ class DualSolver(Settings):
             file.remove()
 
     def _run(
-        self, engine: LinearEngine, tol: float, max_iter: int, verbose: int, clock: Clock
-    ) -> Run[LinearModel]:
+        self, engine: Engine[Model], tol: float, max_iter: int, history: History, clock: Clock
+    ) -> Run[Model]:
         return Run(
             engine,
             CertifiedGap(tol) if self.stopping is None else self.stopping,
@@ -228,7 +229,7 @@ class DualSolver(Settings):
             time_limit=self.time_limit,
             certify=self.certify,
             tol=tol,
-            history=History("pass", verbose),
+            history=history,
             clock=clock,
         )
 

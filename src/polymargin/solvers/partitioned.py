@@ -19,9 +19,9 @@ from polymargin.solvers.engines.partitions import (
     local_constant,
 )
 from polymargin.solvers.progress import History, Progress
-from polymargin.solvers.run import Clock, Run
+from polymargin.solvers.run import Clock
 from polymargin.solvers.solution import Outcome
-from polymargin.solvers.stopping import CertifiedGap, Status
+from polymargin.solvers.stopping import Status
 from polymargin.storage import digest_of
 from polymargin.version import __version__
 
@@ -105,16 +105,7 @@ def solve_partitions(
     if checkpoint is not None:
         file = checkpoint.open(_dependencies(parts, common, strengths, tol, random_state))
     engine = PartitionEngine(parts, common, strengths.kappa, strengths.n_busy, keep_dual=keep_dual)
-    run = Run(
-        engine,
-        CertifiedGap(tol) if settings.stopping is None else settings.stopping,
-        max_iter=max_iter,
-        time_limit=settings.time_limit,
-        certify=settings.certify,
-        tol=tol,
-        history=History("round", verbose),
-        clock=clock,
-    )
+    run = settings._run(engine, tol, max_iter, History("round", verbose), clock)
     run.loop(progress, file)
     certificate, model = run.result()
     done = run.status is Status.UNCERTIFIED and run.n_iter >= max_iter

@@ -30,7 +30,7 @@ PARAMS: dict[str, Any] = {"C": 0.1, "tol": 1e-2, "random_state": 0, "store_dual"
 
 
 def cluster(n: int) -> LocalCluster:
-    return LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=None)
+    return LocalCluster(n_workers=n, threads_per_worker=1, dashboard_address=":0")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def four() -> Iterator[Client]:
 
 @pytest.fixture(scope="module")
 def threads() -> Iterator[Client]:
-    made = LocalCluster(n_workers=2, processes=False, dashboard_address=None)
+    made = LocalCluster(n_workers=2, processes=False, dashboard_address=":0")
     with made as workers, Client(workers, set_as_default=False) as client:
         yield client
 
@@ -55,6 +55,7 @@ def chunked(X: Any, y: np.ndarray, n_parts: int) -> tuple[list[Any], list[Any]]:
 # --- data of all kinds ----------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("error:X does not have valid feature names")
 def test_every_kind_of_collection_gives_the_model_of_its_partitions(threads: Client) -> None:
     pd = pytest.importorskip("pandas")
     dd = pytest.importorskip("dask.dataframe")
@@ -79,10 +80,11 @@ def test_every_kind_of_collection_gives_the_model_of_its_partitions(threads: Cli
         np.testing.assert_allclose(clf.coef_, expected, rtol=1e-6, atol=1e-9)
         local = clf.to_local()
         assert type(local) is LinearMulticlassSVC
+        given = frame if hasattr(local, "feature_names_in_") else X
         for lazy, now in (
-            (clf.predict(X_), local.predict(X)),
-            (clf.decision_function(X_), local.decision_function(X)),
-            (clf.predict_top_k(X_, k=2), local.predict_top_k(X, k=2)),
+            (clf.predict(X_), local.predict(given)),
+            (clf.decision_function(X_), local.decision_function(given)),
+            (clf.predict_top_k(X_, k=2), local.predict_top_k(given, k=2)),
         ):
             found = dask.compute(lazy)[0]
             found = np.concatenate(found) if isinstance(found, list) else np.asarray(found)
@@ -270,7 +272,7 @@ def test_a_client_that_is_killed_goes_on_from_its_checkpoint(
 def test_no_workers_is_an_error_and_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "PATIENCE", 1.0)
     X, y = blobs()
-    with LocalCluster(n_workers=0, dashboard_address=None) as none, Client(none) as client:
+    with LocalCluster(n_workers=0, dashboard_address=":0") as none, Client(none) as client:
         began = time.monotonic()
         with pytest.raises(ConnectionError, match="no Dask worker"):
             DaskLinearMulticlassSVC(**PARAMS, client=client).fit(*chunked(X, y, 4))

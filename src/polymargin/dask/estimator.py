@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -109,9 +110,9 @@ class DaskLinearMulticlassSVC(PartitionedLinearSVC):
         """The k best labels; lazily where X is a Dask collection."""
         if not is_lazy(X):
             return super().predict_top_k(X, k)
-        model = self._model
-        model.predict_top_k(np.zeros((1, self.n_features_in_)), k)  # is k one?
-        return map_rows(_Asked(model, "predict_top_k", k=k), X, width=k, like=model.classes_)
+        asked = _Asked(self._model, "predict_top_k", k=k)
+        asked.of_nothing()  # is k one?
+        return map_rows(asked, X, width=k, like=self.classes_)
 
     @property
     def _model(self) -> LinearMulticlassSVC:
@@ -147,11 +148,19 @@ class _Asked:
         self.model, self.method, self.arguments = model, method, arguments
 
     def __call__(self, X: Any) -> NDArray:
-        method = getattr(self.model, self.method)
-        if X.shape[0]:
-            found: NDArray = method(X, **self.arguments)
-            return found
-        return method(np.zeros((1, self.model.n_features_in_)), **self.arguments)[:0]
+        if X.shape[0] == 0:
+            return self.of_nothing()
+        found: NDArray = getattr(self.model, self.method)(X, **self.arguments)
+        return found
+
+    def of_nothing(self) -> NDArray:
+        """No rows, of the right shape and type."""
+        model = copy.copy(self.model)
+        model.__dict__.pop("feature_names_in_", None)  # this row has none
+        found: NDArray = getattr(model, self.method)(
+            np.zeros((1, model.n_features_in_)), **self.arguments
+        )
+        return found[:0]
 
 
 @contextmanager
@@ -172,7 +181,8 @@ def _client(given: Client | None) -> Iterator[Client]:
             n_workers=1,
             threads_per_worker=os.cpu_count(),
             processes=False,
-            dashboard_address=None,
+            dashboard_address=":0",  # no web pages, and no port that somebody else may want
+            scheduler_kwargs={"dashboard": False},
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):

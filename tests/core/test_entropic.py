@@ -39,6 +39,7 @@ def assert_exact(b, c, dtype=np.float64):
 @example(problem=([0.5] * 7, 0.3, 3))
 @example(problem=([1e12, 1e12, -1e-12], 1e-12, 2))
 @example(problem=([1e3, -1e3], 1e-3, 1))
+@example(problem=([0.0], 7e12, 1))
 @given(problem=restricted_problems())
 def test_small_problems(problem):
     b, c, _ = problem

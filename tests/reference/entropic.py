@@ -1,4 +1,4 @@
-"""The restricted problem of softmax in 40 digits (mpmath), from a bisection in double precision.
+"""The restricted problem of softmax in 50 digits (mpmath), from a bisection in double precision.
 
     minimise  A/2 (||p||^2 + (sum p)^2) - A b.p + sum p log(p/c) + r log(r/c),   r = c - sum p >= 0.
 
@@ -11,7 +11,7 @@ import mpmath as mp
 import numpy as np
 from scipy.special import wrightomega
 
-DIGITS = 40
+DIGITS = 50
 
 
 def omega(z: mp.mpf) -> mp.mpf:
@@ -42,7 +42,7 @@ def solve_softmax(b, c: float, A: float = 1.0) -> np.ndarray:
         for _ in range(50):
             x = [omega(value - t) for value in y]
             step = (mp.fsum(x) - total) / mp.fsum(value / (1 + value) for value in x)
-            if abs(step) <= mp.mpf(10) ** (-DIGITS + 10) * max(1, abs(t)):
+            if abs(step) <= mp.mpf(10) ** (-DIGITS + 10) * max(1, abs(t), total):
                 return np.array([float(value / mp.mpf(float(A))) for value in x[:-1]])
             t += step
     raise AssertionError("Newton's method did not end")

@@ -1,4 +1,4 @@
-"""The restricted problem of softmax agrees with 40 digits, on inputs of every size."""
+"""The restricted problem of softmax agrees with 50 digits, on inputs of every size."""
 
 from __future__ import annotations
 

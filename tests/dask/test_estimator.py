@@ -52,6 +52,19 @@ def chunked(X: Any, y: np.ndarray, n_parts: int) -> tuple[list[Any], list[Any]]:
     return [dask.delayed(one.X) for one in chunks], [dask.delayed(one.y) for one in chunks]
 
 
+def test_probabilities_are_lazy(threads: Client) -> None:
+    X, y = blobs(n=240)
+    arrays = da.from_array(X, chunks=(60, 12)), da.from_array(y, chunks=60)
+    clf = DaskLinearMulticlassSVC(**PARAMS, loss="softmax", client=threads).fit(*arrays)
+    for method in ("predict_proba", "predict_log_proba"):
+        lazy = getattr(clf, method)(arrays[0])
+        assert isinstance(lazy, da.Array) and lazy.shape == (240, 4)
+        now = getattr(clf.to_local(), method)(X)
+        np.testing.assert_allclose(lazy.compute(), now, atol=1e-12)
+        np.testing.assert_array_equal(getattr(clf, method)(X), now)
+    assert not hasattr(DaskLinearMulticlassSVC(), "predict_proba")
+
+
 # --- data of all kinds ----------------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from polymargin import Checkpoint, DualSolver, LinearMulticlassSVC
+from polymargin import LOSSES, Checkpoint, DualSolver, LinearMulticlassSVC
 from polymargin.io import BlockSource, DataFileError, Dataset, open_directory, write_directory
 from tests.reference import objective
 
@@ -39,26 +39,22 @@ def blocks_of(*arrays, rows=300):
 def spec_of(model, X, y, weight):
     codes = np.searchsorted(model.classes_, y)
     c = model.C * np.asarray(weight)
-    return objective.Spec(X, codes, c, model.loss, model.top_k, 1.0 * model.fit_intercept)
+    scaling, k = 1.0 * model.fit_intercept, len(model.classes_)
+    return objective.Spec(X, codes, c, model.loss, model.top_k, scaling, k, model.smoothing)
 
 
 @pytest.mark.parametrize(
-    ("loss", "top_k"),
-    [
-        ("crammer_singer", None),
-        ("weston_watkins", None),
-        ("one_vs_rest", None),
-        ("top_k_alpha", 2),
-        ("top_k_beta", 2),
-    ],
+    ("loss", "smoothing"), [*((loss, 0.0) for loss in LOSSES), ("top_k_beta", 0.3)]
 )
 @pytest.mark.parametrize("fit_intercept", [True, False])
-def test_certificates_are_those_of_numpy(data, loss, top_k, fit_intercept):
+def test_certificates_are_those_of_numpy(data, loss, smoothing, fit_intercept):
     """P and D of a fit in blocks, with weights, recomputed from the model and its dual."""
     X, y, weight = data
+    top_k = 2 if "top_k" in loss else None
     model = LinearMulticlassSVC(
-        loss=loss, top_k=top_k, fit_intercept=fit_intercept, random_state=0, store_dual=True
+        loss=loss, top_k=top_k, smoothing=smoothing, fit_intercept=fit_intercept, random_state=0
     )
+    model.set_params(store_dual=True)
     model.set_params(memory_limit=LIMIT, class_weight={"bee": 2.0})
     model.fit(BlockSource(blocks_of(X, y, weight)))
     assert model.dual_gap_ <= model.tol

@@ -11,12 +11,10 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from polymargin import Checkpoint, DualSolver, LinearMulticlassSVC
+from polymargin import LOSSES, Checkpoint, DualSolver, LinearMulticlassSVC
 from polymargin.estimators.partitioned import LocalSource, PartitionedLinearSVC, checked_chunk
 from polymargin.solvers.engines.part import Part
 from tests.reference import objective
-
-LOSSES = ["crammer_singer", "weston_watkins", "top_k_alpha", "top_k_beta", "one_vs_rest"]
 
 
 def blobs(n: int = 300, d: int = 12, k: int = 4, seed: int = 0) -> tuple[Any, np.ndarray]:
@@ -48,7 +46,7 @@ def check_certificate(
     scaling = float(clf.intercept_scaling) if clf.fit_intercept else 0.0
     cost = np.full(len(y), clf.C) if c is None else c
     k = len(clf.classes_)
-    spec = objective.Spec(X, codes, cost, clf.loss, clf.top_k, scaling, k)
+    spec = objective.Spec(X, codes, cost, clf.loss, clf.top_k, scaling, k, clf.smoothing)
     a = clf.dual_coef_.T
     P = objective.primal(spec, clf.coef_, clf.intercept_)
     assert clf.objective_ == pytest.approx(P, rel=rtol)
@@ -72,6 +70,21 @@ def test_certificates_are_those_of_what_the_partitions_hold(
     whole.fit(X, y)
     assert clf.dual_objective_ <= whole.objective_ * (1 + 1e-9)
     assert whole.dual_objective_ <= clf.objective_ * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("loss", ["crammer_singer", "top_k_alpha", "one_vs_rest"])
+def test_smoothing_reaches_the_partitions(loss: str) -> None:
+    X, y = blobs()
+    params = {"loss": loss, "C": 0.1, "tol": 1e-2, "max_iter": 3000}
+    clf = fitted(source(X, y, 3), **params, smoothing=0.5)
+    check_certificate(clf, X, y)
+    assert clf.objective_ < fitted(source(X, y, 3), **params).dual_objective_
+
+
+def test_a_memory_limit_is_not_for_partitions() -> None:
+    X, y = blobs()
+    with pytest.raises(ValueError, match="memory_limit is not for partitioned data"):
+        fitted(source(X, y, 2), memory_limit="1GB")
 
 
 def test_float32_certificates() -> None:

@@ -12,12 +12,17 @@ import numpy as np
 from distributed import Client, LocalCluster
 from numpy.typing import NDArray
 from sklearn.base import _fit_context, clone
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from polymargin.dask.collections import is_frame, is_lazy, map_rows, partitions_of
 from polymargin.dask.workers import DaskSource
 from polymargin.estimators import LinearMulticlassSVC
 from polymargin.estimators.partitioned import PartitionedLinearSVC
+
+
+def _gives_probabilities(estimator: DaskLinearMulticlassSVC) -> bool:
+    return callable(estimator.to_local().predict_proba)  # or its AttributeError says why not
 
 
 class DaskLinearMulticlassSVC(PartitionedLinearSVC):
@@ -32,14 +37,14 @@ class DaskLinearMulticlassSVC(PartitionedLinearSVC):
     client : distributed.Client, default=None
         The client of the cluster to train on; None means the current one, or, where there is none,
         a cluster of threads in this process that lasts as long as `fit`.
-    loss, C, top_k, tol, max_iter, fit_intercept, intercept_scaling, class_weight, store_dual, \
-            random_state, verbose, solver, stream, checkpoint
+    loss, C, top_k, smoothing, tol, max_iter, fit_intercept, intercept_scaling, class_weight, \
+            store_dual, random_state, verbose, solver, stream, checkpoint
         As in :class:`~polymargin.LinearMulticlassSVC`, where passes are rounds. `store_dual`
         gathers the dual variables. A `checkpoint` is a file of the client's machine; a fit that
         goes on from it reaches the same tolerance, not the same bits. Where it is given, partitions
         that are lost with their worker begin from it, else from zero.
-    n_jobs, warm_start
-        `n_jobs` is not used by `fit`; `warm_start` is refused.
+    n_jobs, warm_start, memory_limit
+        `n_jobs` is not used by `fit`; the others are refused.
 
     Attributes
     ----------
@@ -113,6 +118,22 @@ class DaskLinearMulticlassSVC(PartitionedLinearSVC):
         asked = _Asked(self._model, "predict_top_k", k=k)
         asked.of_nothing()  # is k one?
         return map_rows(asked, X, width=k, like=self.classes_)
+
+    @available_if(_gives_probabilities)
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of the probabilities; lazily where X is a Dask collection."""
+        return self._probabilities(X, "predict_log_proba")
+
+    @available_if(_gives_probabilities)
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the classes; lazily where X is a Dask collection."""
+        return self._probabilities(X, "predict_proba")
+
+    def _probabilities(self, X: Any, method: str) -> Any:
+        asked = _Asked(self._model, method)
+        if not is_lazy(X):
+            return asked(X)
+        return map_rows(asked, X, width=len(self.classes_), like=self.coef_[0])
 
     @property
     def _model(self) -> LinearMulticlassSVC:

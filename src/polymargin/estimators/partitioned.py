@@ -28,7 +28,6 @@ from polymargin.estimators._parameters import parameter, with_parameters
 from polymargin.estimators._target import EncodedTarget, class_weights, costs, too_few_classes
 from polymargin.estimators.compat import check_sample_weight
 from polymargin.estimators.linear import LinearMulticlassSVC, check_overflow
-from polymargin.losses import get_loss
 from polymargin.solvers import Checkpoint, DualSolver
 from polymargin.solvers.engines.part import Common, Part
 from polymargin.solvers.engines.partitions import LocalPartitions, Partitions
@@ -227,10 +226,15 @@ class PartitionedLinearSVC(LinearMulticlassSVC):
         settings = DualSolver() if self.solver is None else self.solver
         if not isinstance(settings, DualSolver):
             raise ValueError(f"Partitioned data need a DualSolver as solver, got {settings!r}.")
-        loss = get_loss(self.loss, self.top_k)
+        loss = self._loss()
         check_settings(settings, loss)
         if self.warm_start:
             raise ValueError("warm_start is not for partitioned data: use checkpoint, or leave it.")
+        if self.memory_limit is not None:
+            raise ValueError(
+                "memory_limit is not for partitioned data: make the partitions smaller, or limit "
+                "the memory of the workers."
+            )
         summaries = X.look()
         labels, totals = joint_labels(summaries)
         self.n_features_in_, dtype = joint_shape(summaries)

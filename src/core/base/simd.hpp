@@ -29,6 +29,12 @@
 #define PM_RESTRICT __restrict
 #endif
 
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define PM_SHUFFLES
+#endif
+#endif
+
 namespace pm {
 
 #if defined(__AVX512F__)
@@ -48,6 +54,27 @@ inline constexpr T kInfinity = std::numeric_limits<T>::infinity();
 template <class T>
 constexpr int round_up_lanes(int n) {
     return (n + kLanes<T> - 1) / kLanes<T> * kLanes<T>;
+}
+
+// All lanes of a vector as one number, halves with halves: a chain of as many steps as there are
+// lanes is a good part of a visit.
+template <class V, class F>
+PM_INLINE auto reduced(V v, F join) {
+    constexpr int lanes = sizeof(V) / sizeof(v[0]);
+#ifdef PM_SHUFFLES
+    const auto halves = [&]<int... I>(std::integer_sequence<int, I...>) {
+        return join(__builtin_shufflevector(v, v, I...),
+                    __builtin_shufflevector(v, v, (I + lanes / 2)...));
+    };
+    if constexpr (lanes == 2)
+        return join(v[0], v[1]);
+    else
+        return reduced(halves(std::make_integer_sequence<int, lanes / 2>{}), join);
+#else
+    auto all = v[0];
+    for (int i = 1; i < lanes; ++i) all = join(all, v[i]);
+    return all;
+#endif
 }
 
 template <class T>
@@ -124,22 +151,12 @@ struct Vec {
 #endif
 
     PM_INLINE T sum() const {
-        T total = v[0];
-        for (int i = 1; i < kLanes<T>; ++i) total += v[i];
-        return total;
+        return reduced(v, [](auto a, auto b) { return a + b; });
     }
     PM_INLINE T maximum() const {
-        T best = v[0];
-        for (int i = 1; i < kLanes<T>; ++i) best = v[i] > best ? v[i] : best;
-        return best;
+        return reduced(v, [](auto a, auto b) { return a > b ? a : b; });
     }
 };
-
-#if defined(__has_builtin)
-#if __has_builtin(__builtin_shufflevector)
-#define PM_SHUFFLES
-#endif
-#endif
 
 #ifdef PM_SHUFFLES
 // a_0 b_0 a_1 b_1 ... from the first half of both vectors, or from the second.
@@ -196,17 +213,20 @@ PM_INLINE unsigned greater_mask(const float* b, float t) {
 
 // f(j) for every j with b[j] > t, in order; `padded` is a multiple of the vector width. First all
 // comparisons of a word, then its bits: few of them are set, and branches on each vector are hard
-// to predict.
+// to predict. False, and not all of them, when there are more than `most`.
 template <class T, class F>
-PM_INLINE void for_each_greater(const T* b, int padded, T t, F&& f) {
+PM_INLINE bool for_each_greater(const T* b, int padded, T t, int most, F&& f) {
     constexpr int kWord = 64;
     for (int first = 0; first < padded; first += kWord) {
         const int width = padded - first < kWord ? padded - first : kWord;
         std::uint64_t word = 0;
         for (int j = 0; j < width; j += kLanes<T>)
             word |= std::uint64_t(greater_mask(b + first + j, t)) << j;
+        most -= std::popcount(word);
+        if (most < 0) return false;
         for (; word != 0; word &= word - 1) f(first + std::countr_zero(word));
     }
+    return true;
 }
 
 }  // namespace pm

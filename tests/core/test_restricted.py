@@ -108,6 +108,17 @@ def test_equal_entries_of_any_size(name, m, value, c):
         assert_exact(name, np.full(m, value), c, top_k)
 
 
+@every_dtype
+@pytest.mark.parametrize("name", ["crammer_singer", "weston_watkins", "top_k_beta"])
+@pytest.mark.parametrize("m", [1, 5, 40])
+def test_bounds_far_below_the_rounding_of_b_are_reached(name, m, dtype):
+    """b_max - c is b_max: the class that leads takes all it may, and nothing is lost."""
+    b, c = np.r_[1.0, np.full(m - 1, 0.5)], 1e-25
+    p = solve(name, b, c, 1, dtype)
+    expected = np.full(m, c) if name == "weston_watkins" else np.r_[c, np.zeros(m - 1)]
+    np.testing.assert_allclose(p, expected, rtol=1e-6, atol=0)
+
+
 @every_loss
 @every_dtype
 def test_nothing_violated_gives_exactly_zero(name, dtype):

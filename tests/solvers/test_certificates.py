@@ -170,3 +170,18 @@ def test_optima_found_by_other_systems(load_data, row):
     P, D = primal(spec, model.coef_, model.intercept_), dual(spec, model.dual_coef_.T)
     assert listed * (1 + SIX_DIGITS) >= D
     assert listed * (1 + tol + SIX_DIGITS) >= P
+
+
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss != "top_k_alpha"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_costs_below_all_rounding_close_the_gap(loss, dtype):
+    """With C this small nobody's margin moves, and all dual variables end at their bounds.
+
+    Not so for top-k alpha: from equal margins its threshold lies less than a rounding below them.
+    """
+    rng = np.random.default_rng(0)
+    y = rng.integers(5, size=200)
+    X = (0.1 * rng.normal(size=(200, 8))).astype(dtype)
+    top_k = 2 if loss == "top_k_beta" else None
+    model = LinearMulticlassSVC(loss=loss, top_k=top_k, C=1e-20, random_state=0, max_iter=50)
+    assert model.fit(X, y).dual_gap_ <= model.tol

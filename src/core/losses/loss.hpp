@@ -98,7 +98,9 @@ PM_NOINLINE double value_by_threshold(const T* h, int padded, double u, double g
     constexpr T steep = T(1e30);  // the right side has no (sum q)^2 to hold it down
     const T h_max = vector_max(h, padded);
     if (!(h_max > T(0))) return 0;
-    const T t = solve_threshold<Capped>(h, padded, T(gamma * u), T(gamma), T(hint), h_max, steep);
+    const T bound = T(gamma * u), sum = T(gamma);
+    const T floor = threshold_floor(h_max, bound, sum, steep);
+    const T t = solve_threshold<Capped>(h, padded, bound, sum, T(hint), floor, h_max, steep);
     return double(t) + smooth_sum(h, padded, t, u, gamma);
 }
 
@@ -148,18 +150,26 @@ struct TopKLoss : HingeLoss {
     double cap(double c) const { return c / k; }
 };
 
-// Crammer-Singer, Weston-Watkins and top-k beta: the Newton iteration on all classes, a few vector
-// passes from the root of the last visit, then a list of the few classes above the root.
-// `w` is the weight of ||p||^2 against (sum p)^2: 1, but for smoothed losses.
+inline constexpr int kFew = 4;  // one class of so many is worth a list
+
+// Crammer-Singer, Weston-Watkins and top-k beta: the Newton iteration on the threshold. Only
+// classes above a lower bound of the root can have p > 0: where they are few, they are listed first
+// and the iteration looks at nothing else; where they are many (the first passes, small C), listing
+// them costs more than it saves, and those above the root are listed at the end. `w` is the weight
+// of ||p||^2 against (sum p)^2: 1, but for smoothed losses.
 template <bool Capped, class T>
 PM_INLINE T solve_by_threshold(const T* b, int padded, double u, double s, T guess, Block<T>& block,
                                double w = 1) {
     constexpr T slack = T(1e-3);  // rounding must not drop a class
     block.count = 0;
-    const T b_max = vector_max(b, padded);
+    const T b_max = vector_max(b, padded), bound = T(w * u), sum = T(w * s);
     if (!(b_max > T(0))) return T(0);
-    const T t = solve_threshold<Capped>(b, padded, T(w * u), T(w * s), guess, b_max, T(w));
-    block.gather(b, padded, t - slack * (b_max - t));
+    const T floor = threshold_floor(b_max, bound, sum, T(w));
+    const bool few = block.gather_few(b, padded, floor, std::max(kLanes<T>, padded / kFew));
+    const T* of = few ? block.b.data() : b;
+    const int width = few ? block.pad() : padded;
+    const T t = solve_threshold<Capped>(of, width, bound, sum, guess, floor, b_max, T(w));
+    if (!few) block.gather(b, padded, t - slack * (b_max - t));
     block.clip(refined_threshold(block.b.data(), block.count, t, w * u, w * s, w), u, w);
     block.scale_to(s);
     return t;

@@ -16,11 +16,21 @@ struct Block {
 
     // Lists the classes with b > floor.
     PM_INLINE void gather(const T* all, int padded, T floor) {
+        gather_few(all, padded, floor, padded);
+    }
+    // The same; false, and not all of them, when there are more than `most`.
+    PM_INLINE bool gather_few(const T* all, int padded, T floor, int most) {
         count = 0;
-        for_each_greater(all, padded, floor, [&](int j) {
+        return for_each_greater(all, padded, floor, most, [&](int j) {
             classes[count] = j;
             b[count++] = all[j];
         });
+    }
+    // Fills the list's b up to a whole number of vectors, and says to how many.
+    PM_INLINE int pad() {
+        const int padded = round_up_lanes<T>(count);
+        for (int e = count; e < padded; ++e) b[e] = -kInfinity<T>;
+        return padded;
     }
     // p = clip((b - t) / w, 0, u) of the listed classes; drops those with p = 0.
     PM_INLINE void clip(double t, double u, double w = 1) {

@@ -14,6 +14,8 @@
 // here take w u for u, w s for s, and the `rise` w / rho of the right side: 1 where w = rho = 1.
 #pragma once
 
+#include <limits>
+
 #include "base/simd.hpp"
 
 namespace pm {
@@ -65,20 +67,23 @@ PM_INLINE T vector_max(const T* b, int padded) {
     return V::max(V::max(best[0], best[1]), V::max(best[2], best[3])).maximum();
 }
 
-// A lower bound of the root: the largest p alone, min(u, b_max - t), is at most min(rise t, s).
+// A lower bound of the root, where b_max > 0: the largest p alone, min(u, b_max - t), is at most
+// min(rise t, s). It often is the root itself (one class with p > 0), so that a few roundings are
+// taken off: the root must lie inside the bracket that begins here.
 template <class T>
 PM_INLINE T threshold_floor(T b_max, T u, T s, T rise) {
+    constexpr T less = T(4) * std::numeric_limits<T>::epsilon();
     const T half = b_max / (T(1) + rise), cap = u / rise;
-    const T floor = half < cap ? half : cap;
-    return s < u && b_max - s > floor ? b_max - s : floor;
+    const T floor = (half < cap ? half : cap) * (T(1) - less);
+    const T tight = b_max - s - less * b_max;
+    return s < u && tight > floor ? tight : floor;
 }
 
-// The root t. b has `padded` entries, a multiple of the vector width, filled up with -infinity, the
-// largest b_max > 0; t0 is a guess (the root at the example's last visit). At most O(log)
-// bisections are added to the finitely many Newton steps.
+// The root t, lo < t < hi. b has `padded` entries, a multiple of the vector width, filled up with
+// -infinity; t0 is a guess (the root at the example's last visit). At most O(log) bisections are
+// added to the finitely many Newton steps.
 template <bool Capped, class T>
-T solve_threshold(const T* b, int padded, T u, T s, T t0, T b_max, T rise = T(1)) {
-    T lo = threshold_floor(b_max, u, s, rise), hi = b_max;
+T solve_threshold(const T* b, int padded, T u, T s, T t0, T lo, T hi, T rise = T(1)) {
     T t = (t0 > lo && t0 < hi) ? t0 : lo;
     T last_free = T(-1), last_full = T(-1);
     bool last_tight = false;

@@ -1,6 +1,6 @@
 """polymargin: multiclass support vector machines, solved exactly, with a certificate."""
 
-from polymargin import export, io, projections
+from polymargin import costs, export, io, projections
 from polymargin.core import instruction_set
 from polymargin.displays import (
     ConfusedPairsDisplay,
@@ -48,6 +48,7 @@ __all__ = [
     "Solution",
     "StreamSolver",
     "__version__",
+    "costs",
     "export",
     "get_loss",
     "instruction_set",

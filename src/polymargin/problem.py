@@ -105,7 +105,7 @@ class Problem:
     def constant_loss(self) -> float:
         """What all-zero rows add to the primal and to the dual alike."""
         absent = (self.c > 0) & (self.squared_norms == 0)
-        return float(self.c[absent].sum()) * self.loss.value_at_zero(self.n_classes)
+        return float(self.c[absent] @ self.loss.value_at_zero(self.n_classes)[self.y[absent]])
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """Primal and dual objective recomputed from scratch in float64, from what a fitted model shows.
 
     P = 1/2 ||W||^2 + sum_i c_i loss_i          (W with the constant feature's weights)
-    D = sum_ij p_ij - sum_i conjugate_i - 1/2 ||V||^2,  V = sum_i x_i a_i^T
+    D = sum_ij Delta_ij p_ij - sum_i conjugate_i - 1/2 ||V||^2,  V = sum_i x_i a_i^T
                                                 (x_i with the constant feature appended)
 
 A row of zeros without an intercept has curvature A = 0; it adds c_i * loss(scores = 0) to P and
@@ -32,6 +32,12 @@ class Spec:
     intercept_scaling: float = 0.0
     n_classes: int | None = None
     smoothing: float = 0.0
+    margins: np.ndarray | None = None  # Delta(y, j); None: 1
+
+    @property
+    def delta(self) -> np.ndarray:
+        """Return the margins of every example, (n, K)."""
+        return (np.ones((self.K, self.K)) if self.margins is None else self.margins)[self.y]
 
     @property
     def K(self) -> int:
@@ -47,10 +53,10 @@ def widened(spec: Spec) -> Any:
     return sparse.hstack([X, sparse.csr_array(constant)], format="csr")
 
 
-def wrong_margins(scores: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return h_ij = 1 + s_ij - s_iy for the wrong classes j, shape (n, K - 1)."""
+def wrong_margins(scores: np.ndarray, y: np.ndarray, delta: np.ndarray | float = 1.0) -> np.ndarray:
+    """Return h_ij = delta_ij + s_ij - s_iy for the wrong classes j, shape (n, K - 1)."""
     n, K = scores.shape
-    h = 1.0 + scores - scores[np.arange(n), y][:, None]
+    h = delta + scores - scores[np.arange(n), y][:, None]
     return h[np.arange(K)[None, :] != y[:, None]].reshape(n, K - 1)
 
 
@@ -60,12 +66,17 @@ def signs(y: np.ndarray, K: int) -> np.ndarray:
 
 
 def loss_values(
-    scores: np.ndarray, y: np.ndarray, loss: str, top_k: int | None, smoothing: float = 0.0
+    scores: np.ndarray,
+    y: np.ndarray,
+    loss: str,
+    top_k: int | None,
+    smoothing: float = 0.0,
+    delta: np.ndarray | float = 1.0,
 ) -> np.ndarray:
     """Return the loss of every example in float64."""
     scores = np.asarray(scores, dtype=np.float64)
     separate = loss.startswith("one_vs_rest")
-    h = 1.0 - signs(y, scores.shape[1]) * scores if separate else wrong_margins(scores, y)
+    h = 1.0 - signs(y, scores.shape[1]) * scores if separate else wrong_margins(scores, y, delta)
     if loss == "softmax":
         return np.logaddexp(0.0, logsumexp(h - 1.0, axis=1))  # no margin
     if smoothing:
@@ -92,17 +103,21 @@ def primal(spec: Spec, coef: np.ndarray, intercept: np.ndarray) -> float:
     else:
         penalty += np.vdot(intercept, intercept) / spec.intercept_scaling**2
     scores = sparse.csr_array(spec.X, dtype=np.float64) @ coef.T + intercept
-    losses = loss_values(scores, spec.y, spec.loss, spec.top_k, spec.smoothing)
+    losses = loss_values(scores, spec.y, spec.loss, spec.top_k, spec.smoothing, spec.delta)
     return float(0.5 * penalty + np.dot(spec.c, losses))
 
 
 def block_mass(spec: Spec, a: np.ndarray) -> np.ndarray:
-    """Return sum_j p_ij for every example from the rows a_i."""
+    """Return sum_j Delta_ij p_ij for every example from the rows a_i."""
     if spec.loss == "softmax":  # no margin
         return np.zeros(len(a))
     if spec.loss.startswith("one_vs_rest"):
         return np.abs(a).sum(axis=1)
-    return a[np.arange(len(a)), spec.y]
+    if spec.margins is None:
+        return a[np.arange(len(a)), spec.y]
+    p = -a
+    p[np.arange(len(a)), spec.y] = 0.0
+    return (spec.delta * p).sum(axis=1)
 
 
 def conjugates(spec: Spec, a: np.ndarray) -> np.ndarray:
@@ -123,7 +138,9 @@ def dual(spec: Spec, a: Any) -> float:
     a = dense_rows(a)
     X = widened(spec)
     empty = np.asarray(abs(X).sum(axis=1)).ravel() == 0
-    at_zero = loss_values(np.zeros(a.shape), spec.y, spec.loss, spec.top_k, spec.smoothing)
+    at_zero = loss_values(
+        np.zeros(a.shape), spec.y, spec.loss, spec.top_k, spec.smoothing, spec.delta
+    )
     gained = np.where(empty, spec.c * at_zero, block_mass(spec, a) - conjugates(spec, a))
     V = X.T @ a
     return float(gained.sum() - 0.5 * np.vdot(V, V))

@@ -46,7 +46,7 @@ def example_loss(spec: Spec, scores: cp.Expression, i: int) -> cp.Expression:
         h = 1 - cp.multiply(signs(spec.y[i : i + 1], spec.K)[0], scores)
     else:
         wrong = [j for j in range(spec.K) if j != spec.y[i]]
-        h = 1 + scores[wrong] - scores[int(spec.y[i])]
+        h = spec.delta[i, wrong] + scores[wrong] - scores[int(spec.y[i])]
     if spec.smoothing == 0:
         return loss_of_margins(spec, h)
     apart = cp.Variable(h.shape)  # the conjugate of a sum is the infimal convolution

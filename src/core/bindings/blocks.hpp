@@ -23,6 +23,7 @@ class Blocks {
           squared_norm_(squared_norm),
           threshold_(threshold),
           gap_(gap) {
+        loss.require_margins_for(n_classes);
         const auto n = y.shape(0);
         require(c.shape(0) == n && squared_norm.shape(0) == n && threshold.shape(0) == n &&
                     gap.shape(0) == n,

@@ -92,6 +92,7 @@ class Machine : public OneUser {
         require(examples.shape(0) == y.shape(0), "one class per example expected");
         for (std::size_t i = 0; i < y.shape(0); ++i)
             require(y.data()[i] >= 0 && y.data()[i] < n_classes, "a class is out of range");
+        require(larank_.has_costs_for(n_classes), "there are more classes than costs");
         larank_.settings.tau = tau;
         larank_.settings.kappa = kappa;
         larank_.settings.evaluation_cost = evaluation_cost;
@@ -123,8 +124,19 @@ class Machine : public OneUser {
         }
     }
 
+    // By class codes; a matrix without rows stands for none.
+    void set_costs(Matrix2<const double> costs) {
+        require(costs.shape(0) == costs.shape(1), "costs must be a square matrix");
+        larank_.set_costs({costs.data(), costs.data() + costs.size()},
+                          std::int32_t(costs.shape(0)));
+    }
+
     std::int64_t n_patterns() { return larank_.n_patterns(); }
-    double dual() { return larank_.dual(); }
+    double dual() {
+        require(larank_.has_costs_for(std::int32_t(larank_.classes().size())),
+                "there are more classes than costs");
+        return larank_.dual();
+    }
     void clear_cache() { larank_.rows().clear(); }
     std::size_t cache_bytes() { return larank_.rows().bytes(); }
 
@@ -233,6 +245,7 @@ void bind_machine(nb::module_& m, const std::string& type) {
              "n_classes"_a, "tau"_a, "kappa"_a, "evaluation_cost"_a, "keep_rows"_a,
              "Process the examples once, in this order, with the schedule's other operations "
              "between them.")
+        .def("set_costs", alone(&M::set_costs), "costs"_a.noconvert())
         .def("clear_cache", alone(&M::clear_cache))
         .def("compact", alone(&M::compact), "patterns"_a)
         .def("export_state", alone(&M::export_state), "slots"_a.noconvert(),

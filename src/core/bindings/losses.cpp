@@ -100,8 +100,8 @@ void bind(nb::module_& m) {
 
 void bind_losses(nb::module_& m) {
     nb::class_<Loss>(m, "Loss", "A loss with its parameters.")
-        .def(nb::init<const std::string&, int, double>(), "name"_a, "top_k"_a = 0,
-             "smoothing"_a = 0.0)
+        .def(nb::init<const std::string&, int, double, Matrix2<const double>>(), "name"_a,
+             "top_k"_a, "smoothing"_a, "margins"_a.noconvert())
         .def_prop_ro("name", [](const Loss& loss) { return pm::name_of(loss.any); })
         .def_prop_ro("coupled",
                      [](const Loss& loss) {

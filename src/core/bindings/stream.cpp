@@ -29,6 +29,8 @@ class StreamEngine {
         require(model < n_classes(), "no such class");
         stream_.add_class(model);
     }
+    // The loss for all steps from now on: margins of classes that appeared.
+    void set_loss(const Loss& loss) { stream_.set.loss = loss.any; }
     int n_classes() const { return static_cast<int>(stream_.born.size()); }
     std::int64_t seen() const { return stream_.seen; }
     std::int64_t kept() const { return stream_.filled; }
@@ -46,6 +48,9 @@ class StreamEngine {
         check_weights(W.shape(0), W.shape(1), U.shape(0), U.shape(1));
         require(c.shape(0) == std::size_t(n) && norms.shape(0) == std::size_t(n),
                 "y, c and norms must have one entry per row");
+        require(std::visit([&](const auto& l) { return pm::has_margins_for(l, n_classes()); },
+                           stream_.set.loss),
+                "there are more classes than margins");
         for (std::int64_t i = 0; i < n; ++i) {
             if (!(c.data()[i] > 0)) continue;
             require(y.data()[i] >= 0 && y.data()[i] < n_classes(), "class code out of range");
@@ -204,6 +209,7 @@ void bind(nb::module_& m, const char* name) {
              "revisits"_a, "seed"_a)
         .def("add_class", &S::add_class, "model"_a,
              "A class that appears now; or, with model >= 0, one like that class so far.")
+        .def("set_loss", &S::set_loss, "loss"_a)
         .def_prop_ro("n_classes", &S::n_classes)
         .def_prop_ro("seen", &S::seen)
         .def_prop_ro("kept", &S::kept)

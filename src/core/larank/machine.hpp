@@ -5,6 +5,10 @@
 //     sum_i beta_i^{y_i} - 1/2 sum_ij sum_y beta_i^y beta_j^y k(x_i, x_j)
 //     subject to  beta_i^y <= C delta(y, y_i)  and  sum_y beta_i^y = 0.
 //
+// With costs between classes ("variable margins") the linear term is -sum_iy Delta(y_i, y)
+// beta_i^y, which is the same where Delta is 1 for all wrong classes; delta(y, y_i) becomes 1 -
+// Delta(y_i, y).
+//
 // A support vector is a pair (x_i, y) with beta_i^y != 0, a support pattern an x_i that has one.
 // Coefficients and gradients g_i(y) = delta(y, y_i) - S(x_i, y) are kept for support vectors only,
 // by class. Nothing is changed before every kernel value that a step needs is there: when the
@@ -78,12 +82,21 @@ class LaRank {
         if (std::size_t(n) > classes_.size()) classes_.resize(n);
     }
 
+    // Delta by codes, n_classes x n_classes; none: 1 for wrong classes.
+    void set_costs(std::vector<double> costs, std::int32_t n_classes) {
+        costs_ = std::move(costs);
+        n_costs_ = n_classes;
+    }
+    bool has_costs_for(std::int32_t n_classes) const {
+        return costs_.empty() || n_costs_ >= n_classes;
+    }
+
     double dual() const {
         double linear = 0, quadratic = 0;
         for (const Pattern& pattern : patterns_)
             for (const Entry& e : pattern.entries) {
                 const double beta = classes_[e.y].beta[e.position];
-                const double target = e.y == pattern.y ? 1.0 : 0.0;
+                const double target = target_of(pattern.y, e.y);
                 linear += target * beta;
                 quadratic += beta * (target - classes_[e.y].gradient[e.position]);
             }
@@ -244,6 +257,12 @@ class LaRank {
         return lambda * slope - lambda * lambda * k;
     }
 
+    // What g is at a score of zero.
+    double target_of(std::int32_t y_true, std::int32_t y) const {
+        if (costs_.empty()) return y == y_true ? 1.0 : 0.0;
+        return 1.0 - costs_[std::size_t(y_true) * n_costs_ + y];
+    }
+
     // --- selections ---
 
     double gradient(const Entry& e) const { return classes_[e.y].gradient[e.position]; }
@@ -284,7 +303,7 @@ class LaRank {
             double sum = 0;
             for (std::size_t e = 0; e < n; ++e) sum += list.beta[e] * double(row[list.slot[e]]);
             touched_ += std::int64_t(n);
-            gradients_[c] = (std::int32_t(c) == y ? 1.0 : 0.0) - sum;
+            gradients_[c] = target_of(y, std::int32_t(c)) - sum;
         }
     }
 
@@ -466,6 +485,8 @@ class LaRank {
     std::vector<ClassList> classes_;
     std::unordered_map<std::int64_t, std::int32_t> slot_of_;  // by example
     std::vector<double> gradients_;                           // of one example, by class
+    std::vector<double> costs_;
+    std::int32_t n_costs_ = 0;
     std::vector<std::int32_t> missing_;
     std::vector<T> values_;
     Cost row_ahead_;            // of one row that was computed ahead

@@ -5,12 +5,16 @@
 
 namespace pm {
 
-struct CrammerSinger : HingeLoss {
+struct CrammerSinger : HingeLoss<ClassMargins> {
     static constexpr const char* name = "crammer_singer";
     static constexpr bool coupled = true;
     static constexpr bool has_violation = true;
 
-    static CrammerSinger make(const LossParameters&) { return {}; }
+    static CrammerSinger make(const LossParameters& p) {
+        CrammerSinger made;
+        made.table = p.margins;
+        return made;
+    }
     double at_zero(int) const { return 1; }
     double cap(double) const { return kInfinity<double>; }
 

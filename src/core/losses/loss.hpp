@@ -6,9 +6,10 @@
 //     c loss(h) - p.h + conjugate(p)  >=  0 .
 // A loss is a small struct that holds its own parameters:
 //   name, coupled   how it is called, and whether its classes are compared with the true one;
-//   unit_margins    whether margin(y, j) is 1 for all classes, flat whether the conjugate is zero
-//                   on the block set: both at compile time, so that what is not needed costs
-//                   nothing;
+//   unit_margins    whether margin(y, j) is 1 for all classes: at compile time, or, where a table
+//                   of margins may be given (margins.hpp), a branch per visit;
+//   flat            whether the conjugate is zero on the block set: at compile time, so that what
+//                   is not needed costs nothing;
 //   make            from the parameters that Python gives, checked;
 //   value           the primal loss, exactly;
 //   estimate        the same or an upper bound that is exact at the optimum, in one vector pass
@@ -26,11 +27,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <vector>
 
 #include "base/simd.hpp"
 #include "losses/dual_entry.hpp"
+#include "losses/margins.hpp"
 #include "losses/violation.hpp"
 #include "restricted/block.hpp"
 #include "restricted/threshold.hpp"
@@ -41,15 +44,12 @@ namespace pm {
 struct LossParameters {
     int top_k = 0;
     double smoothing = 0;
+    std::shared_ptr<const MarginTable> margins = nullptr;
 };
 
-struct UnitMargins {
-    static constexpr bool unit_margins = true;
-    double margin(int, int) const { return 1; }
-};
-
-// Hinge losses are piecewise linear: no conjugate on their block sets, and a margin of 1.
-struct HingeLoss : UnitMargins {
+// Hinge losses are piecewise linear: no conjugate on their block sets.
+template <class Margins>
+struct HingeLoss : Margins {
     static constexpr bool flat = true;
     template <class T>
     double conjugate(const DualEntry<T>*, int, double) const {
@@ -112,7 +112,8 @@ inline double top_k_sum(std::vector<double>& values, int k) {
 }
 
 // The hinge of every margin: sum_j max(0, h_j), block set p_j <= c.
-struct SumOfHinges : HingeLoss {
+template <class Margins>
+struct SumOfHinges : HingeLoss<Margins> {
     static constexpr bool has_violation = true;
     double cap(double c) const { return c; }
 
@@ -136,7 +137,7 @@ struct SumOfHinges : HingeLoss {
 
 // Those that look at the k largest margins.
 template <class Derived>
-struct TopKLoss : HingeLoss {
+struct TopKLoss : HingeLoss<ClassMargins> {
     static constexpr bool coupled = true;
     static constexpr bool has_violation = false;
     int k;
@@ -144,8 +145,16 @@ struct TopKLoss : HingeLoss {
     explicit TopKLoss(int top_k) : k(top_k) {
         if (k < 1) throw std::invalid_argument("top_k must be at least 1");
     }
-    static Derived make(const LossParameters& p) { return Derived(p.top_k); }
-    Derived limited(int wrong) const { return Derived(std::min(k, wrong)); }
+    static Derived make(const LossParameters& p) {
+        Derived made(p.top_k);
+        made.table = p.margins;
+        return made;
+    }
+    Derived limited(int wrong) const {
+        Derived fewer(static_cast<const Derived&>(*this));
+        fewer.k = std::min(k, wrong);
+        return fewer;
+    }
     double at_zero(int) const { return 1; }
     double cap(double c) const { return c / k; }
 };

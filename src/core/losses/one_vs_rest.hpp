@@ -5,7 +5,7 @@
 
 namespace pm {
 
-struct OneVsRest : SumOfHinges {
+struct OneVsRest : SumOfHinges<UnitMargins> {
     static constexpr const char* name = "one_vs_rest";
     static constexpr bool coupled = false;
 

@@ -26,7 +26,7 @@ struct Smoothed : Hinge {
             return *this;
     }
 
-    // All margins are 1, and so all q are the same.
+    // Where all margins are 1, all q are the same.
     double at_zero(int n_classes) const {
         const double m = Hinge::coupled ? n_classes - 1 : n_classes;
         const double q = std::min(1 / gamma, Hinge::at_zero(n_classes) / m);

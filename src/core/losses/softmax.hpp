@@ -16,7 +16,7 @@ namespace pm {
 struct Softmax {
     static constexpr const char* name = "softmax";
     static constexpr bool coupled = true;
-    static constexpr bool unit_margins = false;
+    static constexpr bool unit_margins() { return false; }
     static constexpr bool no_margins = true;  // they are all zero: nothing to add up
     static constexpr bool flat = false;
     static constexpr bool has_violation = false;

@@ -42,6 +42,8 @@ inline AnyLoss make_loss(const std::string& name, const LossParameters& paramete
     bool known = false;
     for_each_loss([&]<class Loss>(std::type_identity<Loss>) {
         if (name != Loss::name || is_smoothed<Loss> != (parameters.smoothing > 0)) return;
+        if (!takes_margins<Loss> && parameters.margins != nullptr)
+            throw std::invalid_argument(name + " has no margins between classes");
         found = Loss::make(parameters);
         known = true;
     });

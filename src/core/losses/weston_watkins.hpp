@@ -5,11 +5,15 @@
 
 namespace pm {
 
-struct WestonWatkins : SumOfHinges {
+struct WestonWatkins : SumOfHinges<ClassMargins> {
     static constexpr const char* name = "weston_watkins";
     static constexpr bool coupled = true;
 
-    static WestonWatkins make(const LossParameters&) { return {}; }
+    static WestonWatkins make(const LossParameters& p) {
+        WestonWatkins made;
+        made.table = p.margins;
+        return made;
+    }
     double at_zero(int n_classes) const { return n_classes - 1; }
 
     template <class T>

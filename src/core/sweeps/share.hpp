@@ -39,21 +39,19 @@ double dual_share(const Loss& loss, int y, double c, const DualEntry<T>* block, 
 // The change of an example's part of the dual over a visit: that of sum p for most losses.
 template <class Loss>
 class DualChange {
-    static constexpr bool plain = Loss::unit_margins && Loss::flat;
+    static bool plain(const Loss& loss) { return Loss::flat && loss.unit_margins(); }
 
   public:
     template <class T>
     PM_INLINE DualChange(const Loss& loss, int y, double c, const DualEntry<T>* block, int count,
                          double conjugate)
         : loss_(loss), y_(y), c_(c) {
-        if constexpr (!plain) before_ = margin_sum(loss, y, block, count) - conjugate;
+        if (!plain(loss)) before_ = margin_sum(loss, y, block, count) - conjugate;
     }
     template <class T>
     PM_INLINE double to(const DualEntry<T>* block, int count, double sum_change) const {
-        if constexpr (plain)
-            return sum_change;
-        else
-            return dual_share(loss_, y_, c_, block, count) - before_;
+        if (plain(loss_)) return sum_change;
+        return dual_share(loss_, y_, c_, block, count) - before_;
     }
 
   private:

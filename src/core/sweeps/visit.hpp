@@ -86,9 +86,15 @@ template <class Loss, class T>
 PM_INLINE void margins_from_scores(const Loss& loss, T* s, int n_classes, int padded, int y) {
     using V = Vec<T>;
     const T s_true = s[y];
-    if constexpr (Loss::unit_margins) {
+    if (loss.unit_margins()) {
         const V base = V::set1(Loss::coupled ? T(1) - s_true : T(1));
         for (int j = 0; j < padded; j += kLanes<T>) (V::load(s + j) + base).store(s + j);
+    } else if constexpr (takes_margins<Loss>) {
+        const V base = V::set1(s_true);
+        const T* margins = loss.table->row(y, T());
+        const int last = std::min(padded, loss.table->stride());
+        for (int j = 0; j < last; j += kLanes<T>)
+            (V::load(s + j) + (V::load(margins + j) - base)).store(s + j);
     } else {
         for (int j = 0; j < n_classes; ++j) s[j] += T(loss.margin(y, j)) - s_true;
     }

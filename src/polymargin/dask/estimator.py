@@ -38,7 +38,7 @@ class DaskLinearMulticlassSVC(PartitionedLinearSVC):
         The client of the cluster to train on; None means the current one, or, where there is none,
         a cluster of threads in this process that lasts as long as `fit`.
     loss, C, top_k, smoothing, tol, max_iter, fit_intercept, intercept_scaling, class_weight, \
-            store_dual, random_state, verbose, solver, stream, checkpoint
+            cost_matrix, store_dual, random_state, verbose, solver, stream, checkpoint
         As in :class:`~polymargin.LinearMulticlassSVC`, where passes are rounds. `store_dual`
         gathers the dual variables. A `checkpoint` is a file of the client's machine; a fit that
         goes on from it reaches the same tolerance, not the same bits. Where it is given, partitions

@@ -7,18 +7,32 @@ from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from polymargin.costs import costs_for
 from polymargin.kernel_functions import KERNELS, Kernel
-from polymargin.losses import LOSSES, Loss, get_loss
+from polymargin.losses import LOSSES, Loss, Margins, get_loss
 from polymargin.solvers.settings import RandomState
 
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0.0, None, closed="left")
 COUNT = Interval(Integral, 1, None, closed="left")
 
+CostMatrix = ArrayLike | Mapping[tuple[Any, Any], float] | None
+
 T = TypeVar("T", bound="Parameters")
+
+
+def margins_of(cost_matrix: CostMatrix, classes: ArrayLike) -> Margins | None:
+    """The margins that costs demand; None where they are all 1."""
+    if cost_matrix is None:
+        return None
+    labels = np.asarray(classes)
+    order = np.argsort(labels)  # a stream has its classes in the order of their appearance
+    place = np.argsort(order)
+    return Margins.of(costs_for(cost_matrix, labels[order])[np.ix_(place, place)])
 
 
 def parameter(*constraints: object, default: object) -> Any:
@@ -56,10 +70,17 @@ class LossParameters(Parameters):
     class_weight: Mapping[Any, float] | str | None = parameter(
         dict, StrOptions({"balanced"}), None, default=None
     )
+    cost_matrix: CostMatrix = parameter("array-like", dict, None, default=None)
     solver: Any = parameter(HasMethods("solve"), None, default=None)
 
-    def _loss(self) -> Loss:
-        return get_loss(self.loss, self.top_k, self.smoothing)
+    def _loss(self, classes: ArrayLike | None = None) -> Loss:
+        """The loss, with the costs between these classes."""
+        loss = get_loss(self.loss, self.top_k, self.smoothing)
+        if self.cost_matrix is None or classes is None:
+            return loss
+        return get_loss(
+            self.loss, self.top_k, self.smoothing, margins_of(self.cost_matrix, classes)
+        )
 
 
 @with_parameters

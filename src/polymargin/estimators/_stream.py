@@ -27,6 +27,7 @@ from polymargin.estimators._online import StreamLabels, check_unchanged
 from polymargin.estimators._predictions import LinearPredictionMixin
 from polymargin.estimators._target import costs, weights_by_label
 from polymargin.estimators.compat import check_sample_weight
+from polymargin.losses import Loss
 from polymargin.solvers.settings import draw_seed
 from polymargin.solvers.stream import StreamModel, StreamSolver
 
@@ -110,8 +111,10 @@ class PartialFitMixin(LinearPredictionMixin):
         Returns
         -------
         LinearMulticlassSVC
-            The estimator. After `fit`, the stream goes on from its coefficients. `C` and
-            `class_weight` may change between calls; the loss, the intercept and `stream` may not.
+            The estimator. After `fit`, the stream goes on from its coefficients. `C`,
+            `class_weight` and `cost_matrix` may change between calls; the loss, the intercept and
+            `stream` may not. A `cost_matrix` that is an array needs `classes`; one by label does
+            not.
         """
         before = dict(vars(self))
         try:
@@ -125,7 +128,7 @@ class PartialFitMixin(LinearPredictionMixin):
 
     def _prepare_batch(
         self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None
-    ) -> tuple[Stream, StreamLabels, bool, list[int], Examples]:
+    ) -> tuple[Stream, StreamLabels, Loss, bool, list[int], Examples]:
         """Everything that can be wrong with the input is found here; the stream does not change."""
         goes_on = "classes_" in vars(self)
         if not (goes_on and self._is_plain(X, y)):
@@ -145,7 +148,7 @@ class PartialFitMixin(LinearPredictionMixin):
         codes = np.zeros(len(y), np.int32)
         codes[c > 0] = labels.encode(y[c > 0]) + stream.reserved
         closes = stream.closed or classes is not None
-        return stream, labels, closes, cuts, (rows, codes, c)
+        return stream, labels, self._loss(labels.by_code), closes, cuts, (rows, codes, c)
 
     def _is_plain(self, X: Any, y: Any) -> bool:
         """Whether a later batch is arrays in the form compiled code wants.
@@ -165,12 +168,14 @@ class PartialFitMixin(LinearPredictionMixin):
         self,
         stream: Stream,
         labels: StreamLabels,
+        loss: Loss,
         closes: bool,
         cuts: list[int],
         examples: Examples,
     ) -> None:
         """Learn the parts of a batch between the first appearances of new classes."""
         stream.closed, stream.labels, stream._shown = closes, labels, None
+        stream.model.set_loss(loss)
         try:
             while stream.model.n_columns < len(labels.by_code) - len(cuts) + stream.reserved:
                 stream.add_column()  # announced

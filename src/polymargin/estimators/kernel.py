@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite
 
@@ -39,12 +39,12 @@ class KernelMachine(KernelPredictionMixin, CertifiedClassifier[KernelProblem, So
     """A classifier that is trained with a kernel, its own or a matrix of kernel values."""
 
     @abstractmethod
-    def _loss(self) -> Loss:
+    def _loss(self, classes: ArrayLike | None = None) -> Loss:
         """What its problem has."""
 
     def _problem(self, X: Matrix, target: EncodedTarget) -> KernelProblem:
         kernel, n_classes = self._training_kernel(X), len(target.classes)
-        return KernelProblem(kernel, target.codes, target.c, self._loss(), n_classes)
+        return KernelProblem(kernel, target.codes, target.c, self._loss(target.classes), n_classes)
 
     def _training_kernel(self, X: Matrix) -> TrainingKernel:
         """Give the kernel of the rows of X; the one a search has computed for them, if any."""
@@ -110,6 +110,8 @@ class KernelMulticlassSVC(
         Largest number of working sets.
     class_weight : dict or "balanced", default=None
         Weights of the classes, as in :class:`LinearMulticlassSVC`.
+    cost_matrix : array-like of shape (n_classes, n_classes), dict or DataFrame, default=None
+        Costs between classes, as in :class:`LinearMulticlassSVC`.
     cache_size : float, default=200
         Megabytes for kernel values. No more of them are ever held, apart from a block of 64 MB.
     warm_start : bool, default=False

@@ -36,7 +36,8 @@ class KernelMulticlassSVCCV(
         itself (1 for "rbf").
     cv, scoring, refit, early_stopping
         As in :class:`LinearMulticlassSVCCV`.
-    loss, kernel, degree, coef0, top_k, smoothing, tol, max_iter, class_weight
+    loss, kernel, degree, coef0, top_k, smoothing, tol, max_iter, class_weight, \
+            cost_matrix
         As in :class:`KernelMulticlassSVC`. A "balanced" `class_weight` is that of the training
         part of each fold. For "precomputed", X is the kernel matrix of all examples.
     gamma : {"scale", "auto"} or float, default="scale"

@@ -26,12 +26,14 @@ from polymargin.estimators._parameters import (
     COUNT,
     NOT_NEGATIVE,
     POSITIVE,
+    CostMatrix,
+    margins_of,
     parameter,
     with_parameters,
 )
 from polymargin.estimators.kernel import KernelMachine
 from polymargin.kernel_functions import resolve_gamma
-from polymargin.losses import Loss
+from polymargin.losses import Loss, get_loss
 from polymargin.problem import KernelProblem
 from polymargin.solvers.engines.machine import (
     OPERATIONS,
@@ -100,6 +102,9 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
     shuffle : bool, default=True
         Whether `fit` takes the examples in a random order in every epoch. `partial_fit` takes them
         as they come.
+    cost_matrix : array-like of shape (n_classes, n_classes), dict or DataFrame, default=None
+        Costs between classes, as in :class:`LinearMulticlassSVC`: the paper's variable margins. An
+        array needs all classes to be known, with `partial_fit` from its first call on.
     cache_size : float, default=200
         Megabytes for kernel values. Those of p support patterns with each other take 4 p^2 bytes in
         float32; what does not fit is computed again when it is needed, which takes long.
@@ -183,6 +188,7 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
     kappa: float = parameter(Interval(Real, 0.0, 1.0, closed="left"), default=1e-4)
     eta: float = parameter(Interval(Real, 0.0, 1 / 3, closed="left"), default=0.05)
     shuffle: bool = parameter("boolean", default=True)
+    cost_matrix: CostMatrix = parameter("array-like", dict, None, default=None)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike) -> LaRankClassifier:
@@ -243,6 +249,7 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
         else:
             self.gamma_ = resolve_gamma(self.gamma, X)
             machine = self._new_machine(X, check_random_state(self.random_state))
+        self._set_costs(machine, labels)
         try:
             with machine.lent(_like_stored(X, machine), len(labels.by_code)):
                 machine.epoch(np.arange(len(y)), labels.encode(y))
@@ -275,15 +282,18 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
     def _most_passes(self) -> int:
         return int(self.n_epochs or (1 if self.tol is None else MOST_EPOCHS))
 
-    def _loss(self) -> Loss:
-        return LOSS
+    def _loss(self, classes: ArrayLike | None = None) -> Loss:
+        margins = None if classes is None else margins_of(self.cost_matrix, classes)
+        return LOSS if margins is None else get_loss(LOSS.name, margins=margins)
 
     def _solve(
         self, problem: KernelProblem, start: LaRankSolution | None, progress: Progress | None
     ) -> LaRankSolution:
         random = check_random_state(self.random_state)
+        machine = self._new_machine(problem.kernel.X, random)
+        machine.set_costs(None if problem.loss.margins is None else problem.loss.margins.delta)
         return solve_larank(
-            self._new_machine(problem.kernel.X, random),
+            machine,
             problem,
             self._orders(problem.n_examples, random),
             rule=self._rule(),
@@ -354,12 +364,28 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
         seed = random.randint(np.iinfo(np.int32).max)
         return LaRank(settings, patterns_for(function, X), X.dtype, cost, seed)
 
+    def _set_costs(self, machine: LaRank, labels: StreamLabels) -> None:
+        """Give a machine the costs of all classes known; those it has learned with stay."""
+        margins, n = self._loss(labels.by_code).margins, machine.n_classes
+        n_now = len(labels.by_code)
+        plain = 1.0 - np.eye(max(n, n_now))
+        now = plain if margins is None else margins.delta
+        before = plain if machine.costs is None else machine.costs
+        if not np.array_equal(before[:n, :n], now[:n, :n]):
+            raise ValueError(
+                "cost_matrix must not change along a stream: set back what was changed, or begin "
+                "another one with a clone of the estimator."
+            )
+        machine.set_costs(None if margins is None else margins.delta)
+
     def learned(self) -> tuple[LaRank, NDArray]:
         """The machine that goes on learning, and the labels that its codes 0, 1, ... stand for."""
         return self._model.machine, self._model.labels.by_code
 
     def go_on_from(self, machine: LaRank, labels: NDArray) -> None:
         """Take over what :meth:`learned` gives."""
+        margins = self._loss(labels).margins
+        machine.set_costs(None if margins is None else margins.delta)
         self._model = OnlineModel(machine, StreamLabels(labels))
         self._fixed = self._fixed_parameters()
 

@@ -90,6 +90,12 @@ class LinearMulticlassSVC(
         their `sample_weight`. The weight of an example is that of its own class for every loss.
         With "one_vs_rest" it thus weighs the example in all n_classes binary problems, where
         LIBLINEAR weighs it only in the one in which it is a positive.
+    cost_matrix : array-like of shape (n_classes, n_classes), dict or DataFrame, default=None
+        Costs between classes, which are the margins: ``h_j = cost[y, j] + s_j - s_y``. An array has
+        a row per true class and a column per predicted one, in the order of `classes_`, and zeros
+        on its diagonal; a dict has the keys (true label, predicted label), a DataFrame the labels
+        as index and columns. For the losses that compare classes: not for "one_vs_rest",
+        "one_vs_rest_squared" and "softmax". See :mod:`polymargin.costs` for ways to make one.
     warm_start : bool, default=False
         Whether to start from the dual variables of the previous fit. They are made to fit after a
         change of `C`, of weights or of features. With other labels, another number of examples or
@@ -260,7 +266,7 @@ class LinearMulticlassSVC(
             X=checked_rows(self, X),
             y=target.codes,
             c=target.c,
-            loss=self._loss(),
+            loss=self._loss(target.classes),
             n_classes=len(target.classes),
             intercept_scaling=self._constant_feature,
         )

@@ -43,7 +43,7 @@ class LinearMulticlassSVCCV(
         two by one each. The scores of larger values are then NaN. It keeps the state of all folds
         in memory, otherwise that of `n_jobs` of them.
     loss, top_k, smoothing, tol, max_iter, fit_intercept, intercept_scaling, class_weight, \
-            store_dual
+            cost_matrix, store_dual
         As in :class:`LinearMulticlassSVC`. A "balanced" `class_weight` is that of the training
         part of each fold.
     random_state : int, RandomState instance or None, default=None

@@ -244,6 +244,7 @@ class PartitionedLinearSVC(LinearMulticlassSVC):
             raise ValueError(too_few_classes(labels, np.flatnonzero(kept)))
         encoding = Encoding(labels, weights, labels[kept], C)
         n_classes = int(np.count_nonzero(kept))
+        loss = self._loss(encoding.classes)
         loss.check_n_classes(n_classes)
         strengths = Strengths.of(
             settings,

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from polymargin.arrays import MatrixLike
 from polymargin.estimators._base import n_threads
+from polymargin.estimators._parameters import CostMatrix
 from polymargin.estimators._search import grid_of
 from polymargin.estimators.linear import LinearMulticlassSVC, check_overflow
 from polymargin.solvers import Checkpoint, DualSolver, Solution, Status
@@ -110,6 +111,7 @@ def regularization_path(
     fit_intercept: bool = True,
     intercept_scaling: float = 1.0,
     class_weight: Any = None,
+    cost_matrix: CostMatrix = None,
     sample_weight: ArrayLike | None = None,
     random_state: RandomState = None,
     n_jobs: int | None = None,
@@ -132,7 +134,7 @@ def regularization_path(
         Values of C in any order, without duplicates. A number stands for that many values, evenly
         spread in their logarithm, from 0.01 to 100 divided by the mean squared length of the rows.
     loss, top_k, smoothing, tol, max_iter, fit_intercept, intercept_scaling, class_weight, \
-            random_state, n_jobs, verbose, solver
+            cost_matrix, random_state, n_jobs, verbose, solver
         As in :class:`LinearMulticlassSVC`; `max_iter` and the solver's `time_limit` count for each
         C anew.
     checkpoint : str, path or Checkpoint, default=None
@@ -174,6 +176,7 @@ def regularization_path(
         fit_intercept=fit_intercept,
         intercept_scaling=intercept_scaling,
         class_weight=class_weight,
+        cost_matrix=cost_matrix,
         random_state=random_state,
         n_jobs=n_jobs,
         verbose=verbose,

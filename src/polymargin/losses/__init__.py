@@ -10,10 +10,10 @@ loss               value                                        block set of the
 ``one_vs_rest``    ``sum_m max(0, 1 - y_m s_m)``, all classes   ``p_m <= c``
 ================== ============================================ ================================
 
-with margins ``h_j = 1 + s_j - s_y`` over the wrong classes; each is ``max p.h`` over its block set,
-or, with a smoothing ``g``, ``max p.h - g/(2 c) ||p||^2``. Smooth by themselves are
-``one_vs_rest_squared``, ``sum_m max(0, 1 - y_m s_m)^2`` (any ``p_m >= 0``), and ``softmax``,
-``log(1 + sum_j exp(s_j - s_y))`` (``sum p <= c``). See docs/adding_a_loss.md.
+with margins ``h_j = 1 + s_j - s_y`` over the wrong classes (or ``Delta(y, j) + s_j - s_y``); each
+is ``max p.h`` over its block set, or, with a smoothing ``g``, ``max p.h - g/(2 c) ||p||^2``. Smooth
+by themselves are ``one_vs_rest_squared``, ``sum_m max(0, 1 - y_m s_m)^2`` (any ``p_m >= 0``), and
+``softmax``, ``log(1 + sum_j exp(s_j - s_y))`` (``sum p <= c``). See docs/adding_a_loss.md.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ import importlib
 
 from polymargin.core import core
 from polymargin.losses.base import Loss
+from polymargin.losses.margins import Margins
 
-__all__ = ["LOSSES", "Loss", "get_loss", "loss_class"]
+__all__ = ["LOSSES", "Loss", "Margins", "get_loss", "loss_class"]
 
 LOSSES: tuple[str, ...] = tuple(core.loss_names())
 
@@ -39,13 +40,28 @@ def loss_class(name: str) -> type[Loss]:
     return cls
 
 
-def get_loss(name: str, top_k: int | None = None, smoothing: float = 0.0) -> Loss:
+def losses_with(parameter: str) -> list[str]:
+    """The names of the losses that have a parameter."""
+    return [name for name in LOSSES if parameter in loss_class(name).parameters]
+
+
+def get_loss(
+    name: str,
+    top_k: int | None = None,
+    smoothing: float = 0.0,
+    margins: Margins | None = None,
+) -> Loss:
     """The loss called ``name``.
 
     ``top_k`` is required by the top-k losses and ignored by others; ``smoothing`` is for the hinge
-    losses.
+    losses, ``margins`` (between classes; None: all are 1) for those of them that compare classes.
     """
-    cls, given = loss_class(name), {"top_k": top_k, "smoothing": smoothing}
+    cls, given = loss_class(name), {"top_k": top_k, "smoothing": smoothing, "margins": margins}
     if smoothing != 0 and "smoothing" not in cls.parameters:
         raise ValueError(f"loss={name!r} is smooth by itself: leave smoothing at 0.")
+    if margins is not None and "margins" not in cls.parameters:
+        raise ValueError(
+            f"loss={name!r} cannot take costs between classes: {cls.no_costs}. Leave cost_matrix "
+            f"out, or use {', '.join(repr(one) for one in losses_with('margins'))}."
+        )
     return cls(**{parameter: given[parameter] for parameter in cls.parameters})

@@ -18,6 +18,9 @@ from numpy.typing import ArrayLike
 
 from polymargin.arrays import Doubles, Floats
 from polymargin.core import core
+from polymargin.losses.margins import Margins
+
+NO_MARGINS = np.empty((0, 0))  # of the compiled losses: all are 1
 
 
 class Loss:
@@ -37,6 +40,10 @@ class Loss:
         Whether the softmax of the scores is what the loss takes for the classes' probabilities.
     dense_dual : bool
         Whether all dual variables of an example are positive, so that they take memory.
+    margins : Margins or None
+        Those between classes, of the losses that compare classes; None: all are 1.
+    no_costs : str
+        Why there are none, for the others.
     steepness : float
         The part of ``c ||x||^2`` that acceleration takes for the curvature of an example.
     """
@@ -45,6 +52,8 @@ class Loss:
     parameters: ClassVar[tuple[str, ...]] = ()
     top_k: int | None = None
     smoothing: float = 0.0
+    margins: Margins | None = None
+    no_costs: ClassVar[str] = ""
     gives_probabilities: ClassVar[bool] = False
     dense_dual: ClassVar[bool] = False
     steepness: ClassVar[float] = 1.0
@@ -52,22 +61,25 @@ class Loss:
     @property
     def compiled(self) -> Any:
         """The compiled twin."""
-        return core.Loss(self.name, **{name: getattr(self, name) for name in self.parameters})
+        return self._twin(NO_MARGINS if self.margins is None else self.margins.delta)
+
+    def _twin(self, margins: Doubles) -> Any:
+        return core.Loss(self.name, self.top_k or 0, float(self.smoothing), margins)
 
     @property
     def coupled(self) -> bool:
         """Whether the loss compares classes with the true one (all but one-vs-rest)."""
-        return bool(self.compiled.coupled)
+        return bool(self._twin(NO_MARGINS).coupled)
 
     @property
     def flat(self) -> bool:
         """Whether the conjugate is zero on the block set: hinge losses, but no smooth ones."""
-        return bool(self.compiled.flat)
+        return bool(self._twin(NO_MARGINS).flat)
 
     @property
     def has_violation(self) -> bool:
         """Whether the violation of a block's optimality conditions is defined."""
-        return bool(self.compiled.has_violation)
+        return bool(self._twin(NO_MARGINS).has_violation)
 
     def check_n_classes(self, n_classes: int) -> None:
         """Raise ``ValueError`` when the parameters do not fit the number of classes."""
@@ -99,9 +111,11 @@ class Loss:
         core.loss_values(self.compiled, *as_given, values)
         return values
 
-    def value_at_zero(self, n_classes: int) -> float:
-        """Loss of an example whose scores are all zero."""
-        return float(self.compiled.at_zero(n_classes))
+    def value_at_zero(self, n_classes: int) -> Doubles:
+        """Loss of an example whose scores are all zero, for each true class."""
+        if self.margins is None:
+            return np.full(n_classes, float(self.compiled.at_zero(n_classes)))
+        return self.value(np.zeros((n_classes, n_classes)), np.arange(n_classes))
 
     # --- two classes -----------------------------------------------------------------------------
 
@@ -121,7 +135,7 @@ class Loss:
     @property
     def restricted_methods(self) -> list[str]:
         """Methods for the restricted problem, the default first."""
-        return list(self.compiled.methods)
+        return list(self._twin(NO_MARGINS).methods)
 
     def check_restricted(self, method: str, tol: float | None) -> tuple[str, float]:
         """The method and tolerance as the core wants them; ``"auto"`` is the default method."""

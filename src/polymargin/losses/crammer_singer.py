@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polymargin.losses.hinge import Hinge
+from polymargin.losses.hinge import CoupledHinge
 
 
 @dataclass(frozen=True)
-class CrammerSinger(Hinge):
+class CrammerSinger(CoupledHinge):
     """The largest margin violation (Crammer and Singer 2001)."""
 
     name = "crammer_singer"

@@ -12,3 +12,6 @@ class OneVsRest(Hinge):
     """A hinge loss per class, of which nothing couples the classes."""
 
     name = "one_vs_rest"
+    no_costs = (
+        "its classes are not compared with each other, so that there are no margins between them"
+    )

@@ -12,3 +12,6 @@ class OneVsRestSquared(Loss):
     """A squared hinge loss per class: what :class:`~sklearn.svm.LinearSVC` minimises by default."""
 
     name = "one_vs_rest_squared"
+    no_costs = (
+        "its classes are not compared with each other, so that there are no margins between them"
+    )

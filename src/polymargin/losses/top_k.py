@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polymargin.losses.hinge import Hinge
+from polymargin.losses.hinge import CoupledHinge
 
 
 @dataclass(frozen=True)
-class TopK(Hinge):
+class TopK(CoupledHinge):
     """A loss of the k largest margins."""
 
-    parameters = ("top_k", "smoothing")
+    parameters = ("top_k", "smoothing", "margins")
     top_k: int | None = None
 
     def __post_init__(self) -> None:
@@ -33,6 +33,7 @@ class TopK(Hinge):
 
     def check_n_classes(self, n_classes: int) -> None:
         """Raise ``ValueError`` when there are not more than k classes."""
+        super().check_n_classes(n_classes)
         if self.k >= n_classes:
             raise ValueError(
                 f"top_k={self.top_k} is too large for {n_classes} classes; it can be at most "

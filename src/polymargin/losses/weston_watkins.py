@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polymargin.losses.hinge import Hinge
+from polymargin.losses.hinge import CoupledHinge
 
 
 @dataclass(frozen=True)
-class WestonWatkins(Hinge):
+class WestonWatkins(CoupledHinge):
     """The sum of the margin violations (Weston and Watkins 1999)."""
 
     name = "weston_watkins"

@@ -219,6 +219,7 @@ def dependencies(
         "y": digest_of(pb.y, pb.n_classes),
         "C, sample_weight or class_weight": digest_of(pb.c),
         "loss": repr(pb.loss),
+        "cost_matrix": repr(pb.loss.margins),
         "intercept": repr(pb.intercept_scaling),
         "tol": repr(tol),
         "solver": repr(sorted(parameters.items())),

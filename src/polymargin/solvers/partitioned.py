@@ -134,6 +134,7 @@ def _dependencies(
     return {
         "the partitions (data, labels, weights or C)": digest_of(*parts.call("digest")),
         "loss": repr(common.loss),
+        "cost_matrix": repr(common.loss.margins),
         "classes": repr(common.n_classes),
         "intercept": repr(common.intercept_scaling),
         "strengths": repr(strengths),

@@ -95,6 +95,12 @@ class StreamModel:
             seed=seed,
         )
 
+    def set_loss(self, loss: Loss) -> None:
+        """The same loss with other margins, for the examples to come."""
+        if loss != self.loss:
+            self.loss = loss
+            self._engine.set_loss(loss.compiled)
+
     @property
     def _lanes(self) -> int:
         return int(core.vector_bytes // self.dtype.itemsize)

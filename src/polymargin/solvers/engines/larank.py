@@ -18,7 +18,7 @@ from polymargin.arrays import Indices
 from polymargin.problem import KernelProblem
 from polymargin.solvers.certificate import Certificate
 from polymargin.solvers.engines.base import Engine, Seen
-from polymargin.solvers.engines.machine import LaRank
+from polymargin.solvers.engines.machine import LaRank, Model
 from polymargin.solvers.kernel_scores import kernel_scores
 
 CERTIFY_ROWS = 4096
@@ -79,9 +79,16 @@ class LaRankEngine(Engine[LaRank]):
             own = slots >= 0
             squared_norm += float(np.sum(model.beta.T[slots[own]] * S[own]))
             loss += float(pb.loss.value(S, pb.y[rows]).sum())
-        dual = float(np.maximum(model.beta, 0.0).sum()) - 0.5 * squared_norm
+        dual = self._gained(model) - 0.5 * squared_norm
         self.known = Certificate(0.5 * squared_norm + self.machine.settings.C * loss, dual)
         return self.known
+
+    def _gained(self, model: Model) -> float:
+        """``sum_i sum_y Delta(y_i, y) p_i^y``, where ``p = -beta`` of the wrong classes."""
+        margins = self.problem.loss.margins
+        if margins is None:
+            return float(np.maximum(model.beta, 0.0).sum())
+        return -float(np.sum(margins.delta[model.y].T * model.beta))
 
     def model(self, *, copy: bool) -> LaRank:
         """The machine itself: it goes on learning."""

@@ -72,6 +72,7 @@ class LaRank:
         self.n_seen = 0
         self._first = 0  # the number of the batch's first example
         self.dtype = np.dtype(dtype)
+        self.costs: Doubles | None = None
         self._machine = self._new_machine(seed)
         self._lock = threading.RLock()
 
@@ -118,6 +119,11 @@ class LaRank:
             self.evaluation_cost,
             keep_rows,
         )
+
+    def set_costs(self, costs: Doubles | None) -> None:
+        """Costs between classes, by code; None: 1 for every wrong class."""
+        self.costs = costs
+        self._machine.set_costs(np.empty((0, 0)) if costs is None else costs)
 
     def clear_cache(self) -> None:
         """Free the kernel values; those that are needed later are computed again."""
@@ -184,14 +190,17 @@ class LaRank:
         self._machine.import_state(self.n_classes, **rest)
         self._machine.counts, self._machine.rates = counts, rates
         self._machine.random_state = random_state
+        self.set_costs(self.costs)
 
     def __getstate__(self) -> Tree:
         state = self.state_dict()
-        return {"made": (self.settings, self.patterns, self.dtype), "state": state}
+        made = (self.settings, self.patterns, self.dtype)
+        return {"made": made, "state": state, "costs": self.costs}
 
     def __setstate__(self, pickled: Tree) -> None:
         settings, patterns, dtype = pickled["made"]
         self.__init__(settings, patterns, dtype, 1.0, 0)  # type: ignore[misc]
+        self.costs = pickled.get("costs")
         self.load_state_dict(pickled["state"])
 
     def _new_machine(self, seed: int) -> Any:

@@ -112,7 +112,8 @@ class ProximalDual:
         """``h`` of scores; at the true class a number that keeps it out of every block."""
         if self._signs is not None:
             return 1.0 - self._signs * S
-        H: Doubles = 1.0 + self.slopes(S)
+        H: Doubles = self.slopes(S)
+        H += 1.0 if self.loss.margins is None else self.loss.margins.delta[self.y]
         H[self._each, self.y] = FAR
         return H
 

@@ -1,0 +1,208 @@
+"""`cost_matrix` of the estimators: its forms, its refusals, and where it must arrive."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import polymargin
+from polymargin import (
+    KernelMulticlassSVC,
+    KernelMulticlassSVCCV,
+    LaRankClassifier,
+    LinearMulticlassSVC,
+    LinearMulticlassSVCCV,
+    StreamSolver,
+    regularization_path,
+)
+from polymargin.costs import costs_for, from_confusion, from_taxonomy
+from tests.estimators import make_problem
+from tests.reference.objective import Spec, dual, primal
+
+NAMES = np.array(["ant", "bee", "cat"])
+COSTS = np.array([[0.0, 3.0, 0.5], [1.0, 0.0, 2.0], [0.2, 1.5, 0.0]])
+TIGHT = {"tol": 1e-9, "max_iter": 100_000, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y = make_problem(60, 4, 3)
+    return X, NAMES[y], y
+
+
+def pairs(costs=COSTS, names=NAMES):
+    return {
+        (str(a), str(b)): costs[i, j]
+        for i, a in enumerate(names)
+        for j, b in enumerate(names)
+        if i != j
+    }
+
+
+@pytest.mark.parametrize("loss", ["crammer_singer", "weston_watkins"])
+def test_the_certificate_is_that_of_the_costs(data, loss):
+    X, labels, y = data
+    clf = LinearMulticlassSVC(loss=loss, cost_matrix=COSTS, store_dual=True, **TIGHT)
+    clf.fit(X, labels)
+    spec = Spec(X, y, np.ones(len(y)), loss, None, 1.0, 3, margins=COSTS)
+    assert primal(spec, clf.coef_, clf.intercept_) == pytest.approx(clf.objective_, rel=1e-9)
+    assert dual(spec, clf.dual_coef_.T) == pytest.approx(clf.dual_objective_, rel=1e-9)
+    assert clf.dual_gap_ <= 1e-9
+
+
+def test_all_forms_give_the_same_bits(data):
+    pandas = pytest.importorskip("pandas")
+    X, labels, _ = data
+    order = [2, 0, 1]
+    frame = pandas.DataFrame(COSTS[np.ix_(order, order)], index=NAMES[order], columns=NAMES[order])
+    fits = [
+        LinearMulticlassSVC(cost_matrix=given, random_state=0).fit(X, labels)
+        for given in (COSTS, COSTS.tolist(), pairs(), frame)
+    ]
+    for other in fits[1:]:
+        assert np.array_equal(other.coef_, fits[0].coef_)
+
+
+@pytest.mark.parametrize("kind", [LinearMulticlassSVC, KernelMulticlassSVC, LaRankClassifier])
+def test_costs_of_one_are_no_costs(data, kind):
+    X, labels, _ = data
+    plain = kind(random_state=0).fit(X, labels)
+    ones = kind(random_state=0, cost_matrix=1.0 - np.eye(3)).fit(X, labels)
+    assert np.array_equal(plain.decision_function(X), ones.decision_function(X))
+    nearly = kind(random_state=0, cost_matrix=(1.0 - np.eye(3)) * (1 + 1e-12)).fit(X, labels)
+    assert nearly.dual_objective_ == pytest.approx(plain.dual_objective_, rel=1e-2)
+
+
+def test_two_classes_with_unequal_costs(data):
+    X, _, y = data
+    few = y < 2
+    dear = LinearMulticlassSVC(cost_matrix=[[0, 5], [0.2, 0]], C=0.1, **TIGHT).fit(X[few], y[few])
+    cheap = LinearMulticlassSVC(cost_matrix=[[0, 0.2], [5, 0]], C=0.1, **TIGHT).fit(X[few], y[few])
+    assert dear.decision_function(X).mean() < cheap.decision_function(X).mean()
+
+
+def test_larank_approaches_the_kernel_machine(data):
+    X, labels, _ = data
+    kernel = {"kernel": "rbf", "gamma": 0.3, "cost_matrix": COSTS, "random_state": 0}
+    best = KernelMulticlassSVC(tol=1e-8, **kernel).fit(X, labels).dual_objective_
+    found = LaRankClassifier(tol=1e-5, **kernel).fit(X, labels)
+    assert found.dual_objective_ == pytest.approx(best, rel=1e-4)
+    assert found.objective_ == pytest.approx(best, rel=1e-4)
+    copy = pickle.loads(pickle.dumps(found))
+    assert copy._model.machine.dual == pytest.approx(found.dual_objective_, rel=1e-12)
+
+
+def test_larank_streams_keep_their_costs(data):
+    X, labels, _ = data
+    clf = LaRankClassifier(cost_matrix=pairs(), random_state=0, gamma=0.3)
+    order = np.argsort(labels == "ant", kind="stable")  # "ant" appears last
+    for part in np.array_split(order, 4):
+        clf.partial_fit(X[part], labels[part])
+    machine, known = clf.learned()
+    assert np.array_equal(machine.costs, costs_for(pairs(), known))
+    with pytest.raises(ValueError, match="cost_matrix must not change"):
+        clf.set_params(cost_matrix=None).partial_fit(X, labels)
+
+
+def test_streams_of_linear_models(data):
+    X, labels, _ = data
+    stream = StreamSolver(reservoir=100, revisits=20)
+    clf = LinearMulticlassSVC(cost_matrix=pairs(), stream=stream, random_state=0)
+    late = np.argsort(labels == "ant", kind="stable")
+    for part in np.array_split(late, 5):
+        clf.partial_fit(X[part], labels[part])
+    again = LinearMulticlassSVC(cost_matrix=COSTS, stream=stream, random_state=0)
+    with pytest.raises(ValueError, match="3 rows and columns"):
+        again.partial_fit(X[late[:2]], labels[late[:2]])
+    again.partial_fit(X[late], labels[late], classes=NAMES)
+    assert np.array_equal(pickle.loads(pickle.dumps(clf)).coef_, clf.coef_)
+    plain = LinearMulticlassSVC(stream=stream, random_state=0).partial_fit(X[late], labels[late])
+    assert not np.allclose(plain.coef_, clf.coef_)
+
+
+def test_searches_and_paths_know_the_costs(data):
+    X, labels, _ = data
+    given = {"cost_matrix": COSTS, "random_state": 0}
+    one = LinearMulticlassSVC(C=0.1, **given).fit(X, labels)
+    path = regularization_path(X, labels, [0.1], **given)
+    assert path.objectives[0] == pytest.approx(one.objective_, rel=1e-3)
+    for kind in (LinearMulticlassSVCCV, KernelMulticlassSVCCV):
+        found = kind(Cs=[0.1], cv=3, **given).fit(X, labels)
+        plain = kind(Cs=[0.1], cv=3, random_state=0).fit(X, labels)
+        assert abs(found.objective_ - plain.objective_) > 1e-2
+
+
+@pytest.mark.parametrize("kind", [LinearMulticlassSVC, KernelMulticlassSVC, LaRankClassifier])
+def test_model_files_hold_the_costs(data, kind, tmp_path):
+    X, labels, _ = data
+    clf = kind(cost_matrix=pairs(), random_state=0).fit(X, labels)
+    polymargin.save(clf, tmp_path / "model.pmz")
+    back = polymargin.load(tmp_path / "model.pmz")
+    assert np.array_equal(back.cost_matrix, COSTS)
+    assert np.array_equal(back.decision_function(X), clf.decision_function(X))
+
+
+def test_clones(data):
+    clf = clone(LinearMulticlassSVC(cost_matrix=COSTS))
+    assert np.array_equal(clf.cost_matrix, COSTS)
+    assert "cost_matrix" in clf.get_params()
+
+
+@pytest.mark.parametrize("loss", ["one_vs_rest", "one_vs_rest_squared", "softmax"])
+def test_losses_without_margins_refuse(data, loss):
+    X, labels, _ = data
+    with pytest.raises(ValueError, match="cannot take costs between classes"):
+        LinearMulticlassSVC(loss=loss, cost_matrix=COSTS).fit(X, labels)
+
+
+def changed(value, at=(0, 1)):
+    costs = COSTS.copy()
+    costs[at] = value
+    return costs
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (changed(-1.0), "'bee' where 'ant' is true is negative"),
+        (changed(np.nan), "not a finite number"),
+        (changed(1.0, (1, 1)), "on its diagonal, for 'bee'"),
+        (COSTS[:2], "must be square"),
+        (COSTS[:2, :2], "2 rows and columns, but there are 3 classes"),
+        ([["a", "b"], ["c", "d"]], "must be numbers"),
+        ({("ant", "bee"): 1.0}, "does not know: 'cat'"),
+        ({**pairs(), ("ant", "bee"): "x"}, "must be a number"),
+        ({k: v for k, v in pairs().items() if k != ("ant", "bee")}, "lacks the cost of"),
+        ({"ant": 1.0}, "pairs"),
+    ],
+)
+def test_bad_costs_say_what_is_wrong(data, given, message):
+    X, labels, _ = data
+    with pytest.raises(ValueError, match=message):
+        LinearMulticlassSVC(cost_matrix=given).fit(X, labels)
+
+
+def test_taxonomies():
+    parents = {"cat": "animal", "dog": "animal", "car": "machine", "animal": "thing"}
+    costs = from_taxonomy({**parents, "machine": "thing"}, normalize=False)
+    assert costs["cat", "dog"] == 1
+    assert costs["cat", "car"] == 2
+    assert np.mean(list(from_taxonomy(parents).values())) == pytest.approx(1)
+    with pytest.raises(ValueError, match="not a tree"):
+        from_taxonomy({"a": "b", "b": "a", "c": "a", "d": "b"})
+    with pytest.raises(ValueError, match="does not know 'cow'"):
+        from_taxonomy(parents, ["cat", "cow"])
+
+
+def test_confusions():
+    counts = np.array([[8, 4, 0], [0, 9, 3], [1, 1, 9]])
+    costs = from_confusion(counts)
+    assert costs[0, 1] < costs[0, 2]
+    assert not np.diag(costs).any()
+    assert costs.sum() / 6 == pytest.approx(1)
+    assert from_confusion(counts, NAMES)["ant", "bee"] == costs[0, 1]
+    with pytest.raises(ValueError, match="counts"):
+        from_confusion(-counts)

@@ -24,6 +24,7 @@ EXACT = {
     "one_vs_rest": ["clip"],
     "one_vs_rest_squared": ["scale"],
     "softmax": ["newton"],
+    "top_k_entropy": ["newton"],
 }
 TO_A_TOLERANCE = {
     "crammer_singer": ["bisection", "fixed_point", "smo", "frank_wolfe"],

@@ -11,7 +11,7 @@ from sklearn.datasets import make_classification
 
 from polymargin.losses import LOSSES
 
-TOP_K_LOSSES = ("top_k_alpha", "top_k_beta")
+TOP_K_LOSSES = ("top_k_alpha", "top_k_beta", "top_k_entropy")
 # A loss with a k that fits any number of classes.
 LOSS_PARAMS = [{"loss": loss, **({"top_k": 1} if loss in TOP_K_LOSSES else {})} for loss in LOSSES]
 

@@ -8,6 +8,7 @@ import pytest
 from polymargin import get_loss
 from polymargin.losses import LOSSES
 from tests.reference.block_sets import largest_inner_product
+from tests.reference.entropic import ENTROPIC, top_k_entropy_value
 from tests.reference.objective import loss_values, wrong_margins
 
 CASES = [
@@ -22,6 +23,9 @@ CASES = [
     ("one_vs_rest", None),
     ("one_vs_rest_squared", None),
     ("softmax", None),
+    ("top_k_entropy", 1),
+    ("top_k_entropy", 2),
+    ("top_k_entropy", 4),
 ]
 every_case = pytest.mark.parametrize(("name", "top_k"), CASES)
 K = 5
@@ -39,6 +43,8 @@ def loss_by_loop(scores, true_class, name, top_k):
     margins.sort(reverse=True)
     if name == "softmax":
         return float(np.log1p(sum(np.exp(h - 1.0) for h in margins)))
+    if name == "top_k_entropy":
+        return top_k_entropy_value([h - 1.0 for h in margins], top_k)
     if name == "crammer_singer":
         return max(0.0, margins[0])
     if name == "weston_watkins":
@@ -90,7 +96,7 @@ def test_the_loss_is_the_support_function_of_its_block_set(name, top_k):
         margins = 1.0 - np.where(np.arange(K) == y[:, None], 1.0, -1.0) * scores
     else:
         margins = wrong_margins(scores, y)
-    margins = margins - (name == "softmax")
+    margins = margins - (name in ENTROPIC)
     for h, value in zip(margins, values, strict=True):
         assert largest_inner_product(name, h, c, top_k) == pytest.approx(c * value, abs=1e-8)
 
@@ -99,9 +105,9 @@ def test_the_loss_is_the_support_function_of_its_block_set(name, top_k):
 @pytest.mark.parametrize("smoothing", [1e-3, 0.5, 20.0])
 def test_smoothed_values_are_exact(name, top_k, smoothing):
     """And so is their maximum over the block set, to what a general solver gives."""
-    if name in ("one_vs_rest_squared", "softmax"):
+    if name in ("one_vs_rest_squared", *ENTROPIC):
         with pytest.raises(ValueError, match="smooth by itself"):
-            get_loss(name, smoothing=smoothing)
+            get_loss(name, top_k, smoothing)
         return
     scores, y = random_scores(n=60, seed=3)
     loss = get_loss(name, top_k, smoothing)
@@ -128,7 +134,7 @@ def test_a_smoothing_below_zero_is_refused(smoothing):
 def test_zero_scores_cost_what_zero_rows_add(name):
     top_k = 2 if name.startswith("top_k") else None
     expected = {"weston_watkins": K - 1, "one_vs_rest": K, "one_vs_rest_squared": K}
-    expected = expected.get(name, np.log(K) if name == "softmax" else 1)
+    expected = expected.get(name, np.log(K) if name in ENTROPIC else 1)
     values = get_loss(name, top_k=top_k).value(
         np.zeros((3, K)), np.array([0, 2, 4], dtype=np.int32)
     )
@@ -141,8 +147,17 @@ def test_an_unknown_loss_is_an_error_that_lists_the_known(name):
         get_loss(name)
 
 
-@pytest.mark.parametrize("name", ["top_k_alpha", "top_k_beta"])
+@pytest.mark.parametrize("name", ["top_k_alpha", "top_k_beta", "top_k_entropy"])
 @pytest.mark.parametrize("top_k", [None, 0, -1])
 def test_top_k_losses_need_a_positive_k(name, top_k):
     with pytest.raises(ValueError, match="top_k"):
         get_loss(name, top_k=top_k)
+
+
+def test_the_scores_of_top_k_entropy_are_no_logarithms_of_probabilities():
+    """Hence no ``predict_proba``: ``exp(-loss)`` of the classes adds up to more than 1."""
+    scores = np.tile([1.0, 0.5, 0.0], (3, 1))
+    every = np.arange(3)
+    assert np.exp(-get_loss("softmax").value(scores, every)).sum() == pytest.approx(1.0)
+    assert np.exp(-get_loss("top_k_entropy", 2).value(scores, every)).sum() > 1.01
+    assert not get_loss("top_k_entropy", 2).gives_probabilities

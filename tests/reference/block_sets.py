@@ -8,6 +8,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
+from tests.reference.entropic import ENTROPIC
 from tests.reference.restricted import curvature
 
 CLARABEL: dict[str, Any] = {
@@ -33,12 +34,13 @@ def block_constraints(loss: str, p: cp.Variable, c: Any, top_k: int | None) -> l
         "one_vs_rest": lambda: [p >= 0, p <= c],
         "one_vs_rest_squared": lambda: [p >= 0],
         "softmax": lambda: [p >= 0, total <= c],
+        "top_k_entropy": lambda: [p >= 0, p <= total / top_k, total <= c],
     }[loss]()
 
 
 def conjugate(loss: str, p: cp.Variable, c: float, smoothing: float = 0.0) -> cp.Expression:
     """Return the conjugate of c loss at a block."""
-    if loss == "softmax":
+    if loss in ENTROPIC:
         return -c * (cp.sum(cp.entr(p / c)) + cp.entr(1 - cp.sum(p) / c))
     return float(curvature(loss, smoothing)) / (2 * c) * cp.sum_squares(p)
 
@@ -59,11 +61,11 @@ def solve_with_clarabel(
     loss: str, b, c: float, top_k: int | None = None, smoothing: float = 0.0
 ) -> np.ndarray:
     """Return the restricted problem's minimiser as Clarabel finds it (about 8 digits)."""
-    if loss == "softmax":
+    if loss in ENTROPIC:
         p = cp.Variable(len(b))
         quadratic = cp.sum_squares(p) / 2 + cp.square(cp.sum(p)) / 2
         objective = quadratic - np.asarray(b) @ p + conjugate(loss, p, c)
-        cp.Problem(cp.Minimize(objective), block_constraints(loss, p, c, None)).solve(**LOOSE)
+        cp.Problem(cp.Minimize(objective), block_constraints(loss, p, c, top_k)).solve(**LOOSE)
         return np.asarray(p.value)
     program, p, b_parameter, c_parameter, w = restricted_program(loss, len(b), top_k)
     b_parameter.value, c_parameter.value = np.asarray(b, dtype=np.float64), float(c)
@@ -80,6 +82,6 @@ def largest_inner_product(
     p = cp.Variable(len(h))
     objective = cp.Maximize(h @ p - conjugate(loss, p, c, smoothing))
     program = cp.Problem(objective, block_constraints(loss, p, c, top_k))
-    if loss == "softmax":
+    if loss in ENTROPIC:
         return float(program.solve(**LOOSE))
     return float(program.solve(**(CURVED if curvature(loss, smoothing) else CLARABEL)))

@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import logsumexp, xlogy
 
+from tests.reference.entropic import ENTROPIC
 from tests.reference.restricted import curvature, smooth_value
 
 
@@ -79,6 +80,9 @@ def loss_values(
     h = 1.0 - signs(y, scores.shape[1]) * scores if separate else wrong_margins(scores, y, delta)
     if loss == "softmax":
         return np.logaddexp(0.0, logsumexp(h - 1.0, axis=1))  # no margin
+    if loss == "top_k_entropy":
+        assert top_k is not None
+        return top_k_entropy_values(h - 1.0, top_k)
     if smoothing:
         return np.array([float(smooth_value(loss, row, top_k, smoothing)) for row in h])
     if separate:
@@ -92,6 +96,22 @@ def loss_values(
         return np.maximum(0.0, descending[:, :top_k]).sum(axis=1) / top_k
     assert loss == "top_k_alpha"
     return np.maximum(0.0, descending[:, :top_k].sum(axis=1) / top_k)
+
+
+def top_k_entropy_values(h: np.ndarray, k: int) -> np.ndarray:
+    """Return log(1 + e^E) of rows, E = max x.h - sum x log x over x_j <= 1/k, sum x = 1.
+
+    The u largest x are 1/k and the others in proportion to e^h. That is feasible where none of them
+    exceeds 1/k; more at 1/k than must be lower the maximum.
+    """
+    descending = -np.sort(-h, axis=1)
+    best = np.full(len(h), -np.inf)
+    for u in range(k):
+        Z = logsumexp(descending[:, u:], axis=1)
+        feasible = descending[:, u] - Z + np.log((k - u) / k) <= -np.log(k) + 1e-12
+        E = descending[:, :u].sum(axis=1) / k + (k - u) / k * (Z - np.log(k - u)) + np.log(k)
+        best = np.maximum(best, np.where(feasible, E, -np.inf))
+    return np.logaddexp(0.0, best)
 
 
 def primal(spec: Spec, coef: np.ndarray, intercept: np.ndarray) -> float:
@@ -109,7 +129,7 @@ def primal(spec: Spec, coef: np.ndarray, intercept: np.ndarray) -> float:
 
 def block_mass(spec: Spec, a: np.ndarray) -> np.ndarray:
     """Return sum_j Delta_ij p_ij for every example from the rows a_i."""
-    if spec.loss == "softmax":  # no margin
+    if spec.loss in ENTROPIC:  # no margin
         return np.zeros(len(a))
     if spec.loss.startswith("one_vs_rest"):
         return np.abs(a).sum(axis=1)
@@ -126,7 +146,7 @@ def conjugates(spec: Spec, a: np.ndarray) -> np.ndarray:
     if not spec.loss.startswith("one_vs_rest"):
         p[np.arange(len(a)), spec.y] = 0.0
     c = np.where(spec.c > 0, spec.c, 1.0)
-    if spec.loss == "softmax":
+    if spec.loss in ENTROPIC:
         q = -p / c[:, None]
         rest = np.maximum(0.0, 1.0 - q.sum(axis=1))
         return c * (xlogy(q, q).sum(axis=1) + xlogy(rest, rest))
@@ -181,6 +201,6 @@ def _excess(spec: Spec, p: np.ndarray, total: np.ndarray) -> float:
     excess = [(total - 1).max()]
     if spec.loss == "top_k_beta":
         excess.append((p - 1 / spec.top_k).max())
-    if spec.loss == "top_k_alpha":
+    if spec.loss in ("top_k_alpha", "top_k_entropy"):
         excess.append((p - total[:, None] / spec.top_k).max())
     return float(max(excess))

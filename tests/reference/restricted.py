@@ -28,7 +28,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from tests.reference.entropic import solve_softmax
+from tests.reference.entropic import solve_softmax, solve_top_k_entropy
 
 ZERO = Fraction(0)
 MARGIN_LOSSES = ("crammer_singer", "weston_watkins", "top_k_alpha", "top_k_beta")
@@ -230,6 +230,9 @@ def solve_to_floats(
     """Return the exact minimiser, rounded once to float64."""
     if loss == "softmax":
         return solve_softmax(b, c, A)
+    if loss == "top_k_entropy":
+        assert top_k is not None
+        return solve_top_k_entropy(b, c, top_k, A)
     return np.array([float(value) for value in solve_exactly(loss, b, c, top_k, smoothing, A)])
 
 

@@ -24,6 +24,7 @@ LOSSES = (
     "one_vs_rest",
     "one_vs_rest_squared",
     "softmax",
+    "top_k_entropy",
 )
 DATA = ("news20", "letter", "satimage", "usps", "dna", "clinc150")
 TOL = {np.float64: 1e-6, np.float32: 1e-4}
@@ -182,6 +183,6 @@ def test_costs_below_all_rounding_close_the_gap(loss, dtype):
     rng = np.random.default_rng(0)
     y = rng.integers(5, size=200)
     X = (0.1 * rng.normal(size=(200, 8))).astype(dtype)
-    top_k = 2 if loss == "top_k_beta" else None
+    top_k = 2 if loss.startswith("top_k") else None
     model = LinearMulticlassSVC(loss=loss, top_k=top_k, C=1e-20, random_state=0, max_iter=50)
     assert model.fit(X, y).dual_gap_ <= model.tol

@@ -20,6 +20,7 @@ LOSSES = [
     ("one_vs_rest", None, 3),
     ("one_vs_rest_squared", None, 3),
     ("softmax", None, 4),
+    ("top_k_entropy", 2, 5),
 ]
 SHAPES = [
     ("crammer_singer", None, 2),
@@ -40,6 +41,9 @@ SHAPES = [
     ("one_vs_rest_squared", None, 5),
     ("softmax", None, 2),
     ("softmax", None, 5),
+    ("top_k_entropy", 1, 2),
+    ("top_k_entropy", 2, 4),
+    ("top_k_entropy", 4, 5),
 ]
 every_loss = pytest.mark.parametrize(("loss", "top_k", "K"), LOSSES)
 

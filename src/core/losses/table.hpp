@@ -17,14 +17,15 @@
 #include "losses/softmax.hpp"
 #include "losses/top_k_alpha.hpp"
 #include "losses/top_k_beta.hpp"
+#include "losses/top_k_entropy.hpp"
 #include "losses/weston_watkins.hpp"
 
 namespace pm {
 
 using AnyLoss =
     std::variant<CrammerSinger, WestonWatkins, TopKAlpha, TopKBeta, OneVsRest, OneVsRestSquared,
-                 Softmax, Smoothed<CrammerSinger>, Smoothed<WestonWatkins>, Smoothed<TopKAlpha>,
-                 Smoothed<TopKBeta>, Smoothed<OneVsRest>>;
+                 Softmax, TopKEntropy, Smoothed<CrammerSinger>, Smoothed<WestonWatkins>,
+                 Smoothed<TopKAlpha>, Smoothed<TopKBeta>, Smoothed<OneVsRest>>;
 
 // f(std::type_identity<Loss>{}) for every loss, in the order of the table.
 template <class F>

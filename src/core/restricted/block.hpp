@@ -9,6 +9,13 @@
 
 namespace pm {
 
+// A class with a value of it.
+template <class T>
+struct Listed {
+    std::int32_t cls;
+    T value;
+};
+
 // The classes with p > 0, and scratch; one per thread.
 template <class T>
 struct Block {
@@ -68,6 +75,8 @@ struct Block {
     std::vector<T> b, p;
     std::vector<double> values;
     std::vector<float> single;
+    std::vector<T> work, above;
+    std::vector<Listed<T>> sorted;  // some classes, the largest first
     int count = 0;
 };
 

@@ -102,6 +102,7 @@ inline constexpr MethodEntry<T> kMethods[] = {
     {OneVsRest::name, "clip", nullptr},
     {OneVsRestSquared::name, "scale", nullptr},
     {Softmax::name, "newton", nullptr},
+    {TopKEntropy::name, "newton", nullptr},
 };
 
 // Only the losses' own methods know of a curved conjugate.

@@ -85,7 +85,7 @@ class KernelMulticlassSVC(
     Parameters
     ----------
     loss : {"crammer_singer", "weston_watkins", "top_k_alpha", "top_k_beta", "one_vs_rest", \
-            "one_vs_rest_squared", "softmax"}, default="crammer_singer"
+            "one_vs_rest_squared", "softmax", "top_k_entropy"}, default="crammer_singer"
         The loss of an example, as in :class:`LinearMulticlassSVC`.
     C : float, default=1.0
         Weight of the loss against the regulariser; finite and positive.

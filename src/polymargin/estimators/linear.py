@@ -54,7 +54,7 @@ class LinearMulticlassSVC(
     Parameters
     ----------
     loss : {"crammer_singer", "weston_watkins", "top_k_alpha", "top_k_beta", "one_vs_rest", \
-            "one_vs_rest_squared", "softmax"}, default="crammer_singer"
+            "one_vs_rest_squared", "softmax", "top_k_entropy"}, default="crammer_singer"
         The loss of an example. With the margin violations ``h_j = 1 + s_j - s_y`` of the wrong
         classes:
 
@@ -66,7 +66,8 @@ class LinearMulticlassSVC(
           the true class and -1 for the others;
         - "one_vs_rest_squared": the same with squared hinges, as in LinearSVC by default;
         - "softmax": ``log(1 + sum_j exp(s_j - s_y))``, multinomial logistic regression. Its dual is
-          dense and takes up to 16 bytes per example and class (rounded up to a power of two).
+          dense and takes up to 16 bytes per example and class (rounded up to a power of two);
+        - "top_k_entropy": softmax that forgives ``top_k - 1`` wrong classes ahead; a dense dual.
     C : float, default=1.0
         Weight of the loss against the regulariser; finite and positive.
     top_k : int, default=None
@@ -74,7 +75,8 @@ class LinearMulticlassSVC(
     smoothing : float, default=0.0
         Makes a hinge loss differentiable: below the loss by at most ``smoothing / 2`` (times the
         classes that "weston_watkins" and "one_vs_rest" add up), with a gradient that changes at a
-        rate of at most ``1 / smoothing``. Not for "one_vs_rest_squared" and "softmax".
+        rate of at most ``1 / smoothing``. Not for "one_vs_rest_squared", "softmax" and
+        "top_k_entropy".
     tol : float, default=1e-3
         Training stops at a relative duality gap ``(primal - dual) / primal`` of at most `tol`.
         This is not the tolerance of :class:`~sklearn.svm.LinearSVC`, which bounds a violation.
@@ -95,7 +97,8 @@ class LinearMulticlassSVC(
         a row per true class and a column per predicted one, in the order of `classes_`, and zeros
         on its diagonal; a dict has the keys (true label, predicted label), a DataFrame the labels
         as index and columns. For the losses that compare classes: not for "one_vs_rest",
-        "one_vs_rest_squared" and "softmax". See :mod:`polymargin.costs` for ways to make one.
+        "one_vs_rest_squared", "softmax" and "top_k_entropy". See :mod:`polymargin.costs` for ways
+        to make one.
     warm_start : bool, default=False
         Whether to start from the dual variables of the previous fit. They are made to fit after a
         change of `C`, of weights or of features. With other labels, another number of examples or

@@ -13,7 +13,8 @@ loss               value                                        block set of the
 with margins ``h_j = 1 + s_j - s_y`` over the wrong classes (or ``Delta(y, j) + s_j - s_y``); each
 is ``max p.h`` over its block set, or, with a smoothing ``g``, ``max p.h - g/(2 c) ||p||^2``. Smooth
 by themselves are ``one_vs_rest_squared``, ``sum_m max(0, 1 - y_m s_m)^2`` (any ``p_m >= 0``), and
-``softmax``, ``log(1 + sum_j exp(s_j - s_y))`` (``sum p <= c``). See docs/adding_a_loss.md.
+``softmax``, ``log(1 + sum_j exp(s_j - s_y))`` (``sum p <= c``), and ``top_k_entropy``, which has
+softmax's conjugate on the block set of ``top_k_alpha``. See docs/adding_a_loss.md.
 """
 
 from __future__ import annotations

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
+from polymargin.losses.base import Loss
 from polymargin.losses.hinge import CoupledHinge
 
 
 @dataclass(frozen=True)
-class TopK(CoupledHinge):
+class WithTopK(Loss):
     """A loss of the k largest margins."""
 
-    parameters = ("top_k", "smoothing", "margins")
+    parameters: ClassVar[tuple[str, ...]] = ("top_k",)
     top_k: int | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.top_k is None:
             raise ValueError(
                 f"loss={self.name!r} needs top_k, the number of guesses that count as right: "
@@ -33,9 +34,24 @@ class TopK(CoupledHinge):
 
     def check_n_classes(self, n_classes: int) -> None:
         """Raise ``ValueError`` when there are not more than k classes."""
-        super().check_n_classes(n_classes)
         if self.k >= n_classes:
             raise ValueError(
                 f"top_k={self.top_k} is too large for {n_classes} classes; it can be at most "
                 f"{n_classes - 1} (the number of classes - 1)."
             )
+
+
+@dataclass(frozen=True)
+class TopK(CoupledHinge, WithTopK):
+    """A hinge loss of the k largest margins."""
+
+    parameters: ClassVar[tuple[str, ...]] = ("top_k", "smoothing", "margins")
+
+    def __post_init__(self) -> None:
+        CoupledHinge.__post_init__(self)
+        WithTopK.__post_init__(self)
+
+    def check_n_classes(self, n_classes: int) -> None:
+        """Raise ``ValueError`` when k or the margins do not fit the number of classes."""
+        CoupledHinge.check_n_classes(self, n_classes)
+        WithTopK.check_n_classes(self, n_classes)

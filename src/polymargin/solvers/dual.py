@@ -41,7 +41,8 @@ class DualSolver(Settings):
         - weston_watkins: ``"newton"``, ``"walrus"``, ``"greedy"`` (to a tolerance),
           ``"active_set"`` (the variables that violate);
         - top_k_beta: ``"newton"``, ``"variable_fixing"``; top_k_alpha: ``"sort"``; one_vs_rest:
-          ``"clip"``; one_vs_rest_squared: ``"scale"``; softmax: ``"newton"``.
+          ``"clip"``; one_vs_rest_squared: ``"scale"``; softmax and top_k_entropy:
+          ``"newton"``.
 
         With a smoothing, a loss has its first method only.
     restricted_tol : float or None, default=None

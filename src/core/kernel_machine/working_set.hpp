@@ -15,7 +15,7 @@
 
 #include "base/random.hpp"
 #include "kernel_machine/row_sums.hpp"
-#include "sweeps/visit.hpp"
+#include "sweeps/visit_dense.hpp"
 
 namespace pm {
 
@@ -96,7 +96,7 @@ VisitTotals visit_set(const Loss& loss, Examples<double>& ex, DualRows<double>& 
             bool moved;
             if (pass == 0) {
                 for (int l = 0; l < ex.n_classes; ++l) w.s[l] = double(set.S[l * m + i]);
-                moved = visit_all_classes(loss, w, padded, ex, dual, example, 1.0, totals);
+                moved = visit_full(loss, w, padded, ex, dual, example, 1.0, totals);
                 found[i] = ex.gap[example];
             } else {
                 const int listed = dual.count(example);

@@ -20,6 +20,7 @@ struct Softmax {
     static constexpr bool no_margins = true;  // they are all zero: nothing to add up
     static constexpr bool flat = false;
     static constexpr bool has_violation = false;
+    static constexpr bool dense_rows = true;  // sweeps/visit_dense.hpp
 
     static Softmax make(const LossParameters&) { return {}; }
     double margin(int, int) const { return 0; }
@@ -42,42 +43,84 @@ struct Softmax {
     }
     template <class T>
     double conjugate(const DualEntry<T>* block, int count, double c) const {
-        using V = Vec<double>;
         constexpr int chunk = 64;  // values are far away by the time that vectors are read of them
-        const V inverse = V::set1(1 / c), tiny = V::set1(1e-300);
-        V total = V::set1(0), sum = total;
+        Entropy<double> total(c);
         double p[chunk];
         for (int first = 0; first < count; first += chunk) {
             const int size = std::min(chunk, count - first);
             for (int e = 0; e < size; ++e) p[e] = double(block[first + e].p);
             std::fill(p + size, p + round_up_lanes<double>(size), 0.0);
-            for (int e = 0; e < size; e += kLanes<double>) {
-                const V some = V::load(p + e);
-                sum = sum + some;
-                total = V::fma(some, log(V::max(some * inverse, tiny)), total);
-            }
+            for (int e = 0; e < size; e += kLanes<double>) total.add(Vec<double>::load(p + e));
         }
-        const double rest = c - sum.sum();
-        return total.sum() + (rest > 0 ? rest * std::log(rest / c) : 0.0);
+        return total.value(c);
+    }
+    template <class T>
+    PM_INLINE double conjugate_of_all(const T* p, int padded, double c) const {
+        Entropy<T> total(c);
+        for (int j = 0; j < padded; j += kLanes<T>) total.add(Vec<T>::load(p + j));
+        return total.value(c);
+    }
+    // There log(A p_j) = A b_j - t - A p_j: no logarithms.
+    template <class T>
+    PM_INLINE double conjugate_at_solution(const T* b, int padded, double c, double A, T t,
+                                           const T* p) const {
+        using V = Vec<T>;
+        const V lowest = V::set1(std::numeric_limits<T>::lowest());
+        V total = V::set1(T(0)), sum = total;
+        for (int j = 0; j < padded; j += kLanes<T>) {
+            const V own = V::load(p + j);
+            sum = sum + own;
+            total = V::fma(own, V::max(V::load(b + j), lowest) - own, total);
+        }
+        const double sigma = double(sum.sum()), rest = c - sigma;
+        return A * double(total.sum()) - sigma * (double(t) + std::log(A * c)) +
+               (rest > 0 ? rest * std::log(rest / c) : 0.0);
     }
     template <class T>
     T solve(const T* b, int padded, double c, double A, T guess, Block<T>& block) const {
-        T *y = block.b.data(), *x = block.p.data();
-        for (int j = 0; j < padded; ++j) y[j] = T(A) * b[j];
-        std::fill_n(y + padded, kLanes<T>, -kInfinity<T>);
-        y[padded] = T(A * c);
-        const int all = padded + kLanes<T>;
-        const T t = project_entropic(y, all, T(A * c), vector_max(y, all), guess, x, block.single);
-        const T inverse = T(1 / A);
+        const T t = solve_all(b, padded, c, A, guess, block);
         block.count = 0;
         for (int j = 0; j < padded; ++j) {
-            const T p = x[j] * inverse;
+            const T p = block.p[j];
             block.classes[block.count] = j;
             block.p[block.count] = p;  // never ahead of j
             block.count += p > T(0);
         }
         return t;
     }
+    // All of p, where b has its place.
+    template <class T>
+    PM_INLINE T solve_all(const T* b, int padded, double c, double A, T guess,
+                          Block<T>& block) const {
+        using V = Vec<T>;
+        T *y = block.b.data(), *x = block.p.data();
+        for (int j = 0; j < padded; ++j) y[j] = T(A) * b[j];
+        std::fill_n(y + padded, kLanes<T>, -kInfinity<T>);
+        y[padded] = T(A * c);
+        const int all = padded + kLanes<T>;
+        const T t = project_entropic(y, all, T(A * c), vector_max(y, all), guess, x, block.single);
+        const V inverse = V::set1(T(1 / A));
+        for (int j = 0; j < padded; j += kLanes<T>) (V::load(x + j) * inverse).store(x + j);
+        return t;
+    }
+
+  private:
+    // sum_j p_j log(p_j / c) + r log(r / c), of vectors of p
+    template <class T>
+    struct Entropy {
+        using V = Vec<T>;
+        V inverse, total = V::set1(T(0)), sum = V::set1(T(0));
+        explicit Entropy(double c) : inverse(V::set1(T(1 / c))) {}
+        PM_INLINE void add(V p) {
+            const V tiny = V::set1(std::numeric_limits<T>::min());  // p may be 0
+            sum = sum + p;
+            total = V::fma(p, log(V::max(p * inverse, tiny)), total);
+        }
+        double value(double c) const {
+            const double rest = c - double(sum.sum());
+            return double(total.sum()) + (rest > 0 ? rest * std::log(rest / c) : 0.0);
+        }
+    };
 };
 
 }  // namespace pm

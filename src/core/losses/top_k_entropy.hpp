@@ -69,6 +69,18 @@ struct TopKEntropy : Softmax {
         block.scale_to(c);
         return t;
     }
+    template <class T>
+    T solve_all(const T* b, int padded, double c, double A, T guess, Block<T>& block) const {
+        const T t = solve(b, padded, c, A, guess, block);
+        block.work.assign(padded, T(0));
+        for (int e = 0; e < block.count; ++e) block.work[block.classes[e]] = block.p[e];
+        std::copy_n(block.work.data(), padded, block.p.data());
+        return t;
+    }
+    template <class T>
+    double conjugate_at_solution(const T*, int padded, double c, double, T, const T* p) const {
+        return this->conjugate_of_all(p, padded, c);  // not where p is at its bound
+    }
 };
 
 }  // namespace pm

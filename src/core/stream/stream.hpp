@@ -17,7 +17,7 @@
 #include "losses/table.hpp"
 #include "rows/rows.hpp"
 #include "sweeps/sweep_rows.hpp"
-#include "sweeps/visit.hpp"
+#include "sweeps/visit_dense.hpp"
 
 namespace pm {
 
@@ -124,8 +124,7 @@ class Stream {
                Examples<T>& ex, VisitScratch<T>& w, T* W, T* U, std::int64_t ld) {
         VisitTotals totals;
         row_scores(X, i, W, ld, w.s.data());
-        if (!visit_all_classes(loss, w, static_cast<int>(ld), ex, dual, place, 1.0, totals))
-            return false;
+        if (!visit_full(loss, w, static_cast<int>(ld), ex, dual, place, 1.0, totals)) return false;
         apply_change(X, i, w, W, ld);
         if (U != nullptr) {
             for (int e = 0; e < w.touched; ++e) w.change[e] *= T(seen - born[w.classes[e]]);

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
+#include "base/pages.hpp"
 #include "base/simd.hpp"
 #include "losses/dual_entry.hpp"
 
@@ -31,7 +31,17 @@ class DualRows {
         PM_PREFETCH(&start_[i]);
         PM_PREFETCH(&count_[i]);
     }
-    void prefetch_row(std::int64_t i) const { PM_PREFETCH(start_[i]); }
+    void prefetch_row(std::int64_t i) const {
+        const char* row = reinterpret_cast<const char*>(start_[i]);
+        const std::int64_t bytes = std::min<std::int64_t>(count_[i] * sizeof(Entry), kPrefetched);
+        PM_PREFETCH(row);
+        for (std::int64_t at = kLine; at < bytes; at += kLine) PM_PREFETCH(row + at);
+    }
+
+    // For those who go through the examples in order, which may not be that of the rows in memory.
+    void prefetch_after(std::int64_t i) const {
+        if (i + 2 < size()) prefetch_row(i + 2);
+    }
 
     // Room for `count` entries in row i; what was there is lost when the row has to move.
     Entry* resize(std::int64_t i, int count) {
@@ -47,6 +57,8 @@ class DualRows {
     }
 
   private:
+    static constexpr std::int64_t kLine = 64;          // bytes of a cache line
+    static constexpr std::int64_t kPrefetched = 4096;  // at most; the hardware sees longer rows
     static constexpr std::int64_t kSlab = std::int64_t(1) << 18;
 
     static int capacity(std::uint8_t order) { return order == 0 ? 0 : 1 << order; }
@@ -61,7 +73,7 @@ class DualRows {
         const std::int64_t want = capacity(order);
         if (want > left_) {
             const std::int64_t slab = std::max(kSlab, want);
-            slabs_.push_back(std::make_unique_for_overwrite<Entry[]>(slab));
+            slabs_.push_back(make_pages<Entry>(slab, !slabs_.empty()));  // not for small problems
             next_ = slabs_.back().get();
             left_ = slab;
         }
@@ -80,7 +92,7 @@ class DualRows {
     std::vector<Entry*> start_;
     std::vector<std::int32_t> count_;
     std::vector<std::uint8_t> order_;  // log2 of the row's capacity, 0: none
-    std::vector<std::unique_ptr<Entry[]>> slabs_;
+    std::vector<Pages<Entry>> slabs_;
     std::array<std::vector<Entry*>, 32> free_;
     Entry* next_ = nullptr;
     std::int64_t left_ = 0;

@@ -85,6 +85,7 @@ void evaluate_examples(const Loss& loss, const Matrix& X, const T* W, std::int64
         Block<double> work(padded);
         PreciseScores<Matrix, T>(X, W, ld).of(begin, end, [&](std::int64_t i, double* s) {
             value[i] = gap[i] = 0;
+            dual.prefetch_after(i);
             if (ex.c[i] == 0) return;
             margins_from_scores(loss, s, ex.n_classes, padded, ex.y[i]);
             value[i] = ex.c[i] * loss.value(s, padded, work);
@@ -101,8 +102,10 @@ void evaluate_examples(const Loss& loss, const Matrix& X, const T* W, std::int64
 template <class Loss, class T>
 double dual_sum(const Loss& loss, const Examples<T>& ex, const DualRows<T>& dual) {
     double total = 0;
-    for (std::int64_t i = 0; i < dual.size(); ++i)
+    for (std::int64_t i = 0; i < dual.size(); ++i) {
+        dual.prefetch_after(i);
         total += dual_share(loss, ex.y[i], ex.c[i], dual.row(i), dual.count(i));
+    }
     return total;
 }
 

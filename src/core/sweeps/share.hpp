@@ -10,9 +10,12 @@ namespace pm {
 // p.h, where entry e of the block has the margin h[at(e)].
 template <class T, class H, class At>
 PM_INLINE double inner_product(const DualEntry<T>* block, int count, const H* h, At at) {
-    double total = 0;
-    for (int e = 0; e < count; ++e) total += double(block[e].p) * double(h[at(e)]);
-    return total;
+    double total[4] = {0, 0, 0, 0};  // four chains hide the latency
+    const auto term = [&](int e) { return double(block[e].p) * double(h[at(e)]); };
+    int e = 0;
+    for (; e + 4 <= count; e += 4) PM_UNROLL for (int r = 0; r < 4; ++r) total[r] += term(e + r);
+    for (; e < count; ++e) total[0] += term(e);
+    return (total[0] + total[1]) + (total[2] + total[3]);
 }
 
 // c loss(h) - p.h + conjugate(p), where value = c loss(h).

@@ -13,7 +13,7 @@
 #include "base/gemm.hpp"
 #include "base/parallel.hpp"
 #include "rows/rows.hpp"
-#include "sweeps/visit.hpp"
+#include "sweeps/visit_dense.hpp"
 
 namespace pm {
 
@@ -128,8 +128,8 @@ VisitTotals sweep_blocked(const Loss& loss, const DenseMatrix<T>& X, Examples<T>
                 correct_scores(w, begin, i, ld);
                 std::copy_n(w.S.data() + i * ld, ld, visit.s.data());
                 w.touched[i].clear();
-                if (!visit_all_classes(loss, visit, static_cast<int>(ld), ex, dual, example, scale,
-                                       totals))
+                if (!visit_full(loss, visit, static_cast<int>(ld), ex, dual, example, scale,
+                                totals))
                     continue;
                 moved.push_back(i);
                 w.touched[i].assign(visit.classes.begin(), visit.classes.begin() + visit.touched);

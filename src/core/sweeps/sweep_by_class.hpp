@@ -167,8 +167,7 @@ VisitTotals sweep_all_by_class(const Loss& loss, const DenseMatrix<T>& X, Exampl
             }
             std::copy_n(s, ld, w.s.data());
             classes[e].clear();
-            if (!visit_all_classes(loss, w, static_cast<int>(ld), ex, dual, i, scale, totals))
-                continue;
+            if (!visit_full(loss, w, static_cast<int>(ld), ex, dual, i, scale, totals)) continue;
             classes[e].assign(w.classes.begin(), w.classes.begin() + w.touched);
             changes[e].assign(w.change.begin(), w.change.begin() + w.touched);
             weights.add(i, w);

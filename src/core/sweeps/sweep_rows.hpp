@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "rows/rows.hpp"
-#include "sweeps/visit.hpp"
+#include "sweeps/visit_dense.hpp"
 
 namespace pm {
 
@@ -12,6 +12,10 @@ namespace pm {
 template <class Matrix, class T>
 PM_INLINE void apply_change(const Matrix& X, std::int64_t i, VisitScratch<T>& w, T* W,
                             std::int64_t ld) {
+    if (w.in_place) {
+        row_add(X, i, w.change.data(), W, ld);
+        return;
+    }
     if (2 * w.touched * kLanes<T> <= 3 * ld) {
         row_add_of(X, i, w.classes.data(), w.change.data(), w.touched, W, ld);
         return;
@@ -48,7 +52,7 @@ VisitTotals sweep_all_classes(const Loss& loss, const Matrix& X, Examples<T> ex,
         prefetch_visits(X, ex, dual, order, at, count);
         row_scores(X, i, W, ld, w.s.data());
         if (at + 1 < count) prefetch_first_weights(X.row(order[at + 1]), W, ld);
-        if (visit_all_classes(loss, w, static_cast<int>(ld), ex, dual, i, scale, totals))
+        if (visit_full(loss, w, static_cast<int>(ld), ex, dual, i, scale, totals))
             apply_change(X, i, w, W, ld);
     }
     return totals;

@@ -34,6 +34,7 @@ struct VisitScratch {
     Block<T> block;                     // the new p
     MethodWork<T> method;
     int touched = 0;
+    bool in_place = false;  // whether the classes are all, in their order, with zeros behind them
 };
 
 // What a sweep knows of the examples. Arrays of length n.
@@ -158,6 +159,7 @@ bool visit_all_classes(const Loss& loss, VisitScratch<T>& w, int padded, Example
     const double conjugate = loss.conjugate(old, count, ex.c[i]);
     const DualChange<Loss> dual_change(loss, y, ex.c[i], old, count, conjugate);
     w.touched = 0;
+    w.in_place = false;
     solve_block(
         loss, w, padded, ex, i, ex.squared_norm[i] * scale, old, count,
         [old](int e) { return old[e].cls; }, conjugate, totals);
@@ -213,6 +215,7 @@ bool visit_listed_classes(const Loss& loss, VisitScratch<T>& w, Examples<T>& ex,
     const double conjugate = loss.conjugate(row, count, ex.c[i]);
     const DualChange<Loss> dual_change(loss, ex.y[i], ex.c[i], row, count, conjugate);
     w.touched = 0;
+    w.in_place = false;
     if constexpr (Loss::coupled) {
         for (int e = 0; e < count; ++e) w.s[e] += T(loss.margin(ex.y[i], row[e].cls)) - w.s[count];
     } else {

@@ -82,3 +82,19 @@ def test_agrees_with_clarabel(m):
         b = 2 * rng.normal(size=m)
         found = solve_with_clarabel("softmax", b, c)
         np.testing.assert_allclose(solve(b, c), found, rtol=0, atol=1e-4)
+
+
+def test_the_last_step_is_taken_to_second_order():
+    """From a guess that is off by what ends the iteration, in single precision: no digit is lost.
+
+    A step along the first derivative alone would leave errors of 3e-7.
+    """
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        b = 2 * rng.normal(size=8).astype(np.float32)
+        c = float(np.float32(rng.uniform(1, 6)))
+        exact = solve_softmax(b, c)
+        root = float(b[0]) - exact[0] - np.log(exact[0])
+        for off in (-1.9e-3, 1.9e-3):
+            p = solve(b, c, np.float32, guess=np.float32(root + off))
+            assert np.max(np.abs(p - exact)) <= 2e-7 * c

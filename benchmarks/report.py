@@ -62,6 +62,8 @@ def write(results: Path, page: Path) -> str:
         *grid_section(full),
         *solver_section(solvers),
         *plot_section(solvers, full, results, page),
+        *page_section("Smooth losses", results / "softmax.md", "benchmarks.softmax"),
+        *page_section("Accuracy of the losses", results / "losses.md", "benchmarks.losses"),
         *kernel_section(results),
         *claims_section(results / "papers"),
     ]
@@ -105,6 +107,16 @@ def speed_section(speed: dict[str, Any], results: Path) -> Iterator[str]:
         return
     yield "CPU seconds to a primal within the given distance of the optimum, one thread.\n"
     yield (results / "speed.md").read_text()
+
+
+def page_section(title: str, file: Path, program: str) -> Iterator[str]:
+    """A page of tables, as its program wrote it, one level down."""
+    yield f"## {title}\n"
+    if not file.is_file():
+        yield f"Not run (`python -m {program}`).\n"
+        return
+    lines = file.read_text().split("\n")[2:]  # without its title
+    yield "\n".join(f"#{line}" if line.startswith("##") else line for line in lines)
 
 
 def grid_section(full: dict[str, Any]) -> Iterator[str]:

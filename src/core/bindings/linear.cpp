@@ -10,6 +10,7 @@
 #include "bindings/blocks.hpp"
 #include "bindings/rows.hpp"
 #include "sweeps/extrapolate.hpp"
+#include "sweeps/rebuild.hpp"
 #include "sweeps/sweep_blocked.hpp"
 #include "sweeps/sweep_by_class.hpp"
 #include "sweeps/sweep_rows.hpp"

@@ -1,5 +1,5 @@
-// What a certificate is made of: losses and gap shares of all examples at W, the blocks' part of
-// the dual, and V = sum_i x_i a_i^T rebuilt from the dual. Everything accumulates in double.
+// What a certificate is made of: losses and gap shares of all examples at W, and the blocks' part
+// of the dual. Everything accumulates in double.
 #pragma once
 
 #include <cstdint>
@@ -107,46 +107,6 @@ double dual_sum(const Loss& loss, const Examples<T>& ex, const DualRows<T>& dual
         total += dual_share(loss, ex.y[i], ex.c[i], dual.row(i), dual.count(i));
     }
     return total;
-}
-
-// Adds the examples that X holds to V for the classes [first, last), (d + 1 with a constant
-// feature) x (last - first).
-template <class Matrix, class T>
-void rebuild_weights(const Matrix& X, const Examples<T>& ex, bool coupled, const DualRows<T>& dual,
-                     int first, int last, double* V) {
-    const std::int64_t width = last - first;
-    std::vector<std::int64_t> column;
-    std::vector<double> value;
-    for (std::int64_t r = 0; r < X.n; ++r) {
-        const std::int64_t i = X.held.example_at(r);
-        const auto* row = dual.row(i);
-        column.clear();
-        value.clear();
-        double sigma = 0;
-        for (int e = 0; e < dual.count(i); ++e) {
-            const bool own = row[e].cls == ex.y[i];
-            sigma += double(row[e].p);
-            if (row[e].cls < first || row[e].cls >= last || row[e].p == T(0)) continue;
-            column.push_back(row[e].cls - first);
-            value.push_back(own ? double(row[e].p) : -double(row[e].p));
-        }
-        if (coupled && sigma != 0 && ex.y[i] >= first && ex.y[i] < last) {
-            column.push_back(ex.y[i] - first);
-            value.push_back(sigma);
-        }
-        if (column.empty()) continue;
-        const auto x = X.row(i);
-        for (std::int64_t e = 0; e < x.count; ++e) {
-            double* v = V + x.feature(e) * width;
-            const double feature = double(x.value(e));
-            for (std::size_t j = 0; j < column.size(); ++j) v[column[j]] += feature * value[j];
-        }
-        if (X.bias != T(0)) {
-            double* v = V + X.d * width;
-            for (std::size_t j = 0; j < column.size(); ++j)
-                v[column[j]] += double(X.bias) * value[j];
-        }
-    }
 }
 
 }  // namespace pm

@@ -21,9 +21,6 @@ from polymargin.solvers.stopping import Look, MostPasses, MostSeconds, Status, S
 LONGEST_WAIT = 50  # passes between two certificates at most
 # of the gap to what a pass of a kind sees of it
 FIRST_GUESS = {"full": 0.66, "short": 0.7, "newton": 1.0}
-# Where passes gain that much, what is left is this many times the gain of the gap that was seen:
-# at best 1, as the gap of a pass is that before its visits
-GAIN = 5.0
 MOST_GUESS = {"full": 1.0, "short": 2.0, "newton": 1.0}  # a short pass does not see all of the gap
 
 
@@ -86,7 +83,6 @@ class Run(Generic[Model]):
         self.certificate = engine.known  # the latest
         self._certified = -1  # the pass of the latest one that looked at all examples
         self._guess = dict(FIRST_GUESS)
-        self._last_gap = math.inf  # that a full pass saw
 
     # --- passes ----------------------------------------------------------------------------------
 
@@ -174,12 +170,7 @@ class Run(Generic[Model]):
         if math.isnan(seen.gap) and not seen.may_wait:
             return True
         waited = self.n_iter - max(0, self._certified) >= LONGEST_WAIT and not seen.may_wait
-        guess = self._guess[seen.kind]
-        if seen.kind == "full":
-            if self._last_gap > 0:
-                guess = min(guess, GAIN * seen.gap / self._last_gap)
-            self._last_gap = seen.gap
-        return waited or self.rule.near(guess * seen.gap)
+        return waited or self.rule.near(self._guess[seen.kind] * seen.gap)
 
     def _certify(self, seen: Seen | None) -> None:
         found = self.engine.certify()
@@ -242,7 +233,6 @@ class Run(Generic[Model]):
             "n_iter": self.n_iter,
             "certified": self._certified,
             "guess": dict(self._guess),
-            "last_gap": self._last_gap,
             "history": self.history.arrays(),
             "seconds": self.clock.total,
             "engine": self._savable.state_dict(),
@@ -263,7 +253,6 @@ class Run(Generic[Model]):
         self.n_iter = state["n_iter"]
         self._certified = state["certified"]
         self._guess = dict(state["guess"])
-        self._last_gap = state.get("last_gap", math.inf)
         self.history.restore(state["history"])
         self.clock.before = state["seconds"]
         self._savable.load_state_dict(state["engine"])

@@ -9,9 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from polymargin.arrays import Codes, Doubles, Indices, Matrix
-from polymargin.data import Rows, as_rows
+from polymargin.data import MatrixRows, Rows, as_rows
 from polymargin.kernel_functions import TrainingKernel
 from polymargin.losses import Loss
+
+ROOM_TO_ROUND = 1e-6  # of costs, in single precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +95,16 @@ class Problem:
     def with_cost(self, c: Doubles) -> Problem:
         """The same problem with other costs of the examples; nothing of X is copied."""
         other = replace(self, X=self.rows, c=c)
+        other.__dict__["squared_norms"] = self.squared_norms
+        return other
+
+    def in_single(self) -> Problem:
+        """The problem for sweeps in single precision, of rows in memory in double.
+
+        Its costs are lower by more than single precision rounds: what is feasible there is here.
+        """
+        assert isinstance(self.rows, MatrixRows)
+        other = replace(self, X=self.rows.in_single, c=self.c * (1.0 - ROOM_TO_ROUND))
         other.__dict__["squared_norms"] = self.squared_norms
         return other
 

@@ -120,6 +120,21 @@ def test_losses_are_evaluated_exactly(name, dtype, n_jobs):
 
 
 @every_loss
+@pytest.mark.parametrize("layout", ["dense", np.int32])
+def test_losses_at_multiples_of_the_weights(name, layout):
+    """Those at the multiples themselves, and the same sums for any number of threads."""
+    problem = make_problem(name, layout=layout, n=2500, bias=1.5)
+    state = run(problem, ["rows"] * 2)
+    factors = np.array([0.5, 1.0, 1.01, 2.0])
+    sums = {n_jobs: np.zeros(4) for n_jobs in (1, 2, 3)}
+    for n_jobs, found in sums.items():
+        state.evaluate(state.W, n_jobs, factors=factors, sums=found)
+        assert np.array_equal(found, sums[1])
+    expected = [state.evaluate(t * state.W).sum() for t in factors]
+    np.testing.assert_allclose(sums[1], expected, rtol=1e-12)
+
+
+@every_loss
 def test_a_second_visit_finds_nothing(name):
     problem = make_problem(name)
     state = run(problem, ["rows"] * 3)
@@ -151,6 +166,8 @@ def test_nonsense_is_refused():
         state.sweep(problem.visited, "sideways")
     with pytest.raises(ValueError, match="wrong number of rows"):
         state.evaluate(state.W[:-1])
+    with pytest.raises(ValueError, match="a sum per factor"):
+        state.evaluate(state.W, factors=np.ones(2), sums=np.zeros(1))
     csr = make_problem("crammer_singer", layout=np.int32)
     with pytest.raises(ValueError, match="mode"):
         State(csr).sweep(problem.visited, "blocked")

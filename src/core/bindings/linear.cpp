@@ -96,31 +96,38 @@ class LinearEngine : public Blocks<T> {
         return {totals.gap, totals.loss, totals.dual, totals.moved, totals.entries};
     }
 
-    void evaluate(Matrix2<const T> W, int threads, Vector<double> loss, Vector<double> gap) {
+    void evaluate(Matrix2<const T> W, int threads, Vector<double> loss, Vector<double> gap,
+                  Vector<const double> factors, Vector<double> sums) {
         check_weights(W.shape(0), W.shape(1));
+        require(sums.shape(0) == factors.shape(0), "a sum per factor expected");
         const auto n = std::size_t(this->dual_.size());
         require(loss.shape(0) == n && gap.shape(0) == n,
                 "loss and gap must have one entry per row");
         nb::gil_scoped_release release;
         const auto ld = static_cast<std::int64_t>(W.shape(1));
+        const auto count = factors.shape(0);
         std::visit(
             [&](const auto& one, const auto& X) {
+                std::vector<double> parts((X.n / pm::kRowsSummed + 1) * count, 0.0);
                 pm::evaluate_examples(one, X, W.data(), ld, this->examples_, this->dual_, threads,
-                                      loss.data(), gap.data());
+                                      loss.data(), gap.data(),
+                                      {factors.data(), static_cast<int>(count), parts.data()});
+                for (std::size_t at = 0; at < parts.size(); ++at)
+                    sums.data()[at % count] += parts[at];
             },
             this->loss_, X_);
     }
 
     void rebuild(Matrix2<double> V, int first, int last) {
         require(V.shape(0) == n_weights_ && first >= 0 && first <= last &&
-                    last <= this->examples_.n_classes && V.shape(1) == std::size_t(last - first),
+                    last <= this->examples_.n_classes && V.shape(1) >= std::size_t(last - first),
                 "V has the wrong shape");
         nb::gil_scoped_release release;
         const bool coupled = std::visit([](const auto& loss) { return loss.coupled; }, this->loss_);
         std::visit(
             [&](const auto& X) {
-                pm::rebuild_weights(X, this->examples_, coupled, this->dual_, first, last,
-                                    V.data());
+                pm::rebuild_weights(X, this->examples_, coupled, this->dual_, first, last, V.data(),
+                                    std::int64_t(V.shape(1)));
             },
             X_);
     }
@@ -188,9 +195,11 @@ void bind(nb::module_& m, const char* blocks, const char* name) {
              "examples "
              "moved, dual entries of those visited).")
         .def("evaluate", &E::evaluate, "W"_a.noconvert(), "threads"_a, "loss"_a.noconvert(),
-             "gap"_a.noconvert(), "Loss and share of the gap of every example at W.")
+             "gap"_a.noconvert(), "factors"_a.noconvert(), "sums"_a.noconvert(),
+             "Loss and share of the gap of every example at W; adds to `sums` the losses at these "
+             "multiples of W.")
         .def("rebuild", &E::rebuild, "V"_a.noconvert(), "first"_a, "last"_a,
-             "Adds sum_i x_i a_i^T for the classes first..last to V.");
+             "Adds sum_i x_i a_i^T for the classes first..last to the first columns of V.");
     m.def(
         "linear_engine",
         [](nb::handle_t<Rows<T>> rows, const Loss& loss, double intercept_scaling, int n_classes,

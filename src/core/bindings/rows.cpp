@@ -83,6 +83,29 @@ Rows<T> Rows<T>::without_unused(Vector<std::int64_t> used) const {
         matrix_);
 }
 
+template <class T>
+Rows<float> Rows<T>::with_values(Vector<const float> values) const {
+    return std::visit(
+        [&](const auto& X) {
+            Rows<float> other;
+            if constexpr (std::is_same_v<std::decay_t<decltype(X)>, pm::DenseMatrix<T>>) {
+                throw std::invalid_argument("dense rows have no entries of their own");
+            } else {
+                using I = std::decay_t<decltype(*X.indices)>;
+                require(values.shape(0) >= std::size_t(X.indptr[X.n]),
+                        "a value per entry expected");
+                other.matrix_ =
+                    pm::CsrMatrix<float, I>{values.data(), X.indices, X.indptr, X.n, X.d, 0.0f};
+                other.squared_norms = squared_norms;
+                other.canonical = canonical;
+                other.occurs_ = occurs_;
+                other.holder_ = std::make_tuple(values, holder_);
+            }
+            return other;
+        },
+        matrix_);
+}
+
 namespace {
 
 template <class T>
@@ -100,7 +123,9 @@ void bind(nb::module_& m, const char* name) {
                 std::copy(rows.squared_norms.begin(), rows.squared_norms.end(), out.data());
             },
             "out"_a.noconvert())
-        .def("without_unused", &R::without_unused, "used"_a.noconvert());
+        .def("without_unused", &R::without_unused, "used"_a.noconvert())
+        .def("with_values", &R::with_values, "values"_a.noconvert(),
+             "CSR: the same entries with these values.");
     m.def(
         "dense_rows",
         [](Matrix2<const T> X, bool looked_at) { return looked_at ? R::looked_at(X) : R(X); },

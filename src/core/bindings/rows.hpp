@@ -51,11 +51,15 @@ class Rows {
     std::int64_t n_used() const;
     // The same rows without the features that occur in none, whose numbers are written to `used`.
     Rows without_unused(Vector<std::int64_t> used) const;
+    // CSR: the same entries with these values.
+    Rows<float> with_values(Vector<const float> values) const;
 
     std::vector<double> squared_norms;  // without a constant feature
     bool canonical = true;              // CSR: sorted, without duplicates
 
   private:
+    template <class>
+    friend class Rows;
     Rows() = default;
 
     pm::AnyMatrix<T> matrix_;

@@ -74,19 +74,36 @@ class PreciseScores {
     std::unique_ptr<GemmScratch<double>> gemm_;
 };
 
+// Multiples of W, and the sums of c_i loss_i there.
+struct Multiples {
+    const double* factors;
+    int count;
+    double* sums;  // a row for every kRowsSummed rows of X: the same sums for any number of threads
+};
+
+inline constexpr std::int64_t kRowsSummed = 1024;
+
 // value[i] = c_i loss_i, gap[i] its share of the gap (zero for rows without features) of the
 // examples that X holds.
 template <class Loss, class Matrix, class T>
 void evaluate_examples(const Loss& loss, const Matrix& X, const T* W, std::int64_t ld,
                        const Examples<T>& ex, const DualRows<T>& dual, int threads, double* value,
-                       double* gap) {
-    Team(threads).ranges(X.n, 1, [&](int, std::int64_t begin, std::int64_t end) {
+                       double* gap, const Multiples& also) {
+    Team(threads).ranges(X.n, kRowsSummed, [&](int, std::int64_t begin, std::int64_t end) {
         const int padded = static_cast<int>(ld);
         Block<double> work(padded);
+        std::vector<double> multiple(padded);
+        std::int64_t r = begin;
         PreciseScores<Matrix, T>(X, W, ld).of(begin, end, [&](std::int64_t i, double* s) {
+            double* sums = also.sums + r++ / kRowsSummed * also.count;
             value[i] = gap[i] = 0;
             dual.prefetch_after(i);
             if (ex.c[i] == 0) return;
+            for (int f = 0; f < also.count; ++f) {
+                for (int j = 0; j < padded; ++j) multiple[j] = also.factors[f] * s[j];
+                margins_from_scores(loss, multiple.data(), ex.n_classes, padded, ex.y[i]);
+                sums[f] += ex.c[i] * loss.value(multiple.data(), padded, work);
+            }
             margins_from_scores(loss, s, ex.n_classes, padded, ex.y[i]);
             value[i] = ex.c[i] * loss.value(s, padded, work);
             if (ex.squared_norm[i] == 0) return;

@@ -20,8 +20,8 @@ inline constexpr std::int64_t kSparse = 4;  // rows with fewer classes than one 
 template <class Matrix, class T>
 class WideRows {
   public:
-    WideRows(const Matrix& X, std::int64_t width, double* V)
-        : X_(X), width_(width), ld_(round_up_lanes<double>(static_cast<int>(width))), V_(V) {}
+    WideRows(const Matrix& X, int classes, double* V, std::int64_t width)
+        : X_(X), classes_(classes), ld_(round_up_lanes<double>(classes)), V_(V), width_(width) {}
 
     void add(std::int64_t i, const std::vector<std::int64_t>& column,
              const std::vector<double>& value) {
@@ -48,7 +48,7 @@ class WideRows {
     static constexpr std::size_t kRows = 256;  // at a time
 
     void add_multiple(double x, const double* row, double* v) const {
-        for (std::int64_t j = 0; j < width_; ++j) v[j] += x * row[j];
+        for (std::int64_t j = 0; j < classes_; ++j) v[j] += x * row[j];
     }
     void add_row(std::int64_t i) const {
         const auto x = X_.row(i);
@@ -68,19 +68,19 @@ class WideRows {
     }
 
     const Matrix& X_;
-    std::int64_t width_, ld_;
+    std::int64_t classes_, ld_;
     double* V_;
+    std::int64_t width_;
     std::vector<std::int64_t> rows_;
     std::vector<double> spread_;
 };
 
-// Adds the examples that X holds to V for the classes [first, last), (d + 1 with a constant
-// feature) x (last - first).
+// Adds the examples that X holds to V for the classes [first, last); V has d rows (one more with a
+// constant feature) of `width` columns, of which those classes are the first.
 template <class Matrix, class T>
 void rebuild_weights(const Matrix& X, const Examples<T>& ex, bool coupled, const DualRows<T>& dual,
-                     int first, int last, double* V) {
-    const std::int64_t width = last - first;
-    WideRows<Matrix, T> wide(X, width, V);
+                     int first, int last, double* V, std::int64_t width) {
+    WideRows<Matrix, T> wide(X, last - first, V, width);
     std::vector<std::int64_t> column;
     std::vector<double> value;
     for (std::int64_t r = 0; r < X.n; ++r) {
@@ -101,7 +101,7 @@ void rebuild_weights(const Matrix& X, const Examples<T>& ex, bool coupled, const
             value.push_back(sigma);
         }
         if (column.empty()) continue;
-        if (std::int64_t(column.size()) * kSparse >= width) {
+        if (std::int64_t(column.size()) * kSparse >= last - first) {
             wide.add(i, column, value);
             continue;
         }

@@ -1,7 +1,7 @@
 """Data as solvers see it: rows in some layout, looked at once."""
 
 from polymargin.data.blocks import PER_EXAMPLE, BlockRows
-from polymargin.data.rows import CsrRows, DenseRows, Rows, as_rows
+from polymargin.data.rows import CsrRows, DenseRows, MatrixRows, Rows, as_rows
 from polymargin.data.structure import canonical_csr, check_sparse_structure
 
 __all__ = [
@@ -9,6 +9,7 @@ __all__ = [
     "BlockRows",
     "CsrRows",
     "DenseRows",
+    "MatrixRows",
     "Rows",
     "as_rows",
     "canonical_csr",

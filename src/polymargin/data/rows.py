@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -110,6 +111,15 @@ class MatrixRows(Rows):
         """
         return self.compiled, None
 
+    @cached_property
+    def in_single(self) -> Rows:
+        """The same rows with values in single precision; a copy of the values."""
+        return SingleRows(self)
+
+    @abstractmethod
+    def compiled_in_single(self, compiled: Any) -> Any:
+        """Compiled rows with values in single precision."""
+
 
 class DenseRows(MatrixRows):
     """Rows of a C-contiguous array."""
@@ -131,6 +141,10 @@ class DenseRows(MatrixRows):
         """A copy of some rows."""
         return np.asarray(self.matrix[rows])
 
+    def compiled_in_single(self, compiled: Any) -> Any:
+        """Compiled rows with values in single precision."""
+        return core.dense_rows(self.matrix.astype(np.float32), looked_at=True)
+
 
 class CsrRows(MatrixRows):
     """Rows of a CSR array; sorted, and with duplicates summed, in a copy where they are not."""
@@ -145,18 +159,18 @@ class CsrRows(MatrixRows):
             X, compiled = _checked(canonical_csr(X))
         super().__init__(X, compiled)
         self.per_row = X.nnz / max(1, self.n)
-        self._without_unused: tuple[Any, Indices] | None = None
+        self._layout: tuple[Any, Indices | None] | None = None
 
     def layout(self, weights_per_feature: int) -> tuple[Any, Indices | None]:
         """The compiled rows of an engine, and the features its weights have rows for; None: all."""
-        unused = self.d - self.compiled.n_used
-        saved = WEIGHT_ARRAYS * unused * weights_per_feature * self.dtype.itemsize
-        if self.matrix.nnz == 0 or saved <= self.matrix.indices.nbytes:
-            return self.compiled, None
-        if self._without_unused is None:
-            features = np.empty(self.compiled.n_used, np.int64)
-            self._without_unused = self.compiled.without_unused(features), features
-        return self._without_unused
+        if self._layout is None:  # the first engine decides, so that weights of all fit each other
+            unused = self.d - self.compiled.n_used
+            saved = WEIGHT_ARRAYS * unused * weights_per_feature * self.dtype.itemsize
+            self._layout = self.compiled, None
+            if self.matrix.nnz > 0 and saved > self.matrix.indices.nbytes:
+                features = np.empty(self.compiled.n_used, np.int64)
+                self._layout = self.compiled.without_unused(features), features
+        return self._layout
 
     def digest(self) -> str:
         """A hash of all values."""
@@ -166,6 +180,38 @@ class CsrRows(MatrixRows):
     def take(self, rows: Indices) -> sparse.csr_array:
         """A copy of some rows."""
         return self.matrix[rows]
+
+    def compiled_in_single(self, compiled: Any) -> Any:
+        """Compiled rows with values in single precision."""
+        return compiled.with_values(self.matrix.data.astype(np.float32))
+
+
+class SingleRows(Rows):
+    """Rows in double precision with a copy of their values in single, for sweeps."""
+
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, rows: MatrixRows) -> None:
+        self._rows = rows
+        self.can_be_blocked, self.listed_cost = rows.can_be_blocked, rows.listed_cost
+        self.n, self.d, self.per_row = rows.n, rows.d, rows.per_row
+        self.squared_norms, self.matrix = rows.squared_norms, rows.matrix
+        self._compiled: Any = None
+
+    def layout(self, weights_per_feature: int) -> tuple[Any, Indices | None]:
+        """That of the rows in double precision."""
+        compiled, features = self._rows.layout(weights_per_feature)
+        if self._compiled is None:
+            self._compiled = self._rows.compiled_in_single(compiled)
+        return self._compiled, features
+
+    def digest(self) -> str:
+        """A hash of all values in double precision."""
+        return self._rows.digest()
+
+    def take(self, rows: Indices) -> Matrix:
+        """A copy of some rows, in double precision."""
+        return self._rows.take(rows)
 
 
 def as_rows(X: Rows | Matrix) -> Rows:

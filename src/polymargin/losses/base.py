@@ -44,6 +44,8 @@ class Loss:
         Those between classes, of the losses that compare classes; None: all are 1.
     no_costs : str
         Why there are none, for the others.
+    has_room : bool
+        Whether a block of slightly lower cost stays feasible when its values are rounded.
     steepness : float
         The part of ``c ||x||^2`` that acceleration takes for the curvature of an example.
     """
@@ -56,6 +58,7 @@ class Loss:
     no_costs: ClassVar[str] = ""
     gives_probabilities: ClassVar[bool] = False
     dense_dual: ClassVar[bool] = False
+    has_room: ClassVar[bool] = True
     steepness: ClassVar[float] = 1.0
 
     @property

@@ -15,3 +15,4 @@ class TopKAlpha(TopK):
     """The mean of the k largest margins, if positive."""
 
     name = "top_k_alpha"
+    has_room = False  # p_j <= sum(p)/k holds at any cost, or not

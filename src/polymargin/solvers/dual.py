@@ -77,6 +77,13 @@ class DualSolver(Settings):
         classes; never with ``schedule="sdm"``), after the first ten passes, or never. Needs
         ``certify``. Where it gets no further, sweeps go on. Its steps count as the passes that
         their multiplications make.
+    precision : "auto", "single" or "double", default="auto"
+        Sweeps on data in double precision: with weights in single precision, a copy of the values
+        and certificates in double, until the gap is about 5e-5 (or stands still, or is not what
+        sweeps took it for), then in double; or in double all along. ``"auto"``: single where the
+        weights are larger than a cache. Without effect on float32 data, data on disk,
+        ``top_k_alpha``, and where a method of the papers is asked for (``schedule="sdm"``,
+        ``stopping``, no ``certify``).
     certify : bool, default=True
         Stop at the tolerance, with a certificate. False: make exactly ``max_iter`` passes and
         certify nothing.
@@ -98,6 +105,7 @@ class DualSolver(Settings):
     acceleration: Literal["auto"] | bool | float = "auto"
     blocked: Literal["auto"] | bool = "auto"
     newton: Literal["auto"] | bool = "auto"
+    precision: Literal["auto", "single", "double"] = "auto"
     certify: bool = True
     time_limit: float | None = None
     stopping: StoppingRule | None = None
@@ -256,6 +264,10 @@ class DualSolver(Settings):
             )
         if not isinstance(self.blocked, bool) and self.blocked != "auto":
             raise ValueError(f'blocked must be "auto", True or False, got {self.blocked!r}.')
+        if self.precision not in ("auto", "single", "double"):
+            raise ValueError(
+                f'precision must be "auto", "single" or "double", got {self.precision!r}.'
+            )
         self._check_newton(problem)
         MostSeconds(self.time_limit)
         self._check_stopping(problem)

@@ -18,9 +18,9 @@ from polymargin.solvers.engines.base import Engine, Model, SavableEngine, Seen
 from polymargin.solvers.progress import History, Progress, Record, listeners
 from polymargin.solvers.stopping import Look, MostPasses, MostSeconds, Status, StoppingRule
 
-LONGEST_WAIT = 50  # passes between two certificates at most
+LONGEST_WAIT = 25  # passes between two certificates at most
 # of the gap to what a pass of a kind sees of it
-FIRST_GUESS = {"full": 0.66, "short": 0.7, "newton": 1.0}
+FIRST_GUESS = {"full": 0.5, "short": 0.7, "newton": 1.0}
 MOST_GUESS = {"full": 1.0, "short": 2.0, "newton": 1.0}  # a short pass does not see all of the gap
 
 

@@ -69,6 +69,10 @@ class SequentialSchedule:
         if everyone:
             self._shrunk = None
 
+    def use(self, state: State) -> None:
+        """Look at this state from now on."""
+        self._state = state
+
     def keep_awake(self) -> None:
         """The method decides by itself."""
 

@@ -31,7 +31,7 @@ from polymargin.solvers.state import Pass, State, SweepTotals
 if TYPE_CHECKING:
     from polymargin.solvers.dual import DualSolver
 
-TARGET = 0.1  # theta
+TARGET = 0.05  # theta
 LONGEST = 16.0
 SLOWEST_RISE = 1.2  # of the mean share, per pass
 SLICE = 2**18  # examples whose intervals are computed at a time
@@ -125,6 +125,10 @@ class AdaptiveSchedule:
             share = self._state.gap
             awake = share > (-1.0 if everyone else WAKE * share.mean())
             self._next[awake] = np.minimum(self._next[awake], self._pass)
+
+    def use(self, state: State) -> None:
+        """Look at the shares of this state from now on."""
+        self._state = state
 
     def keep_awake(self) -> None:
         """Let all passes from now on visit all examples."""

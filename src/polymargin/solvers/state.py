@@ -22,7 +22,9 @@ from polymargin.losses import Loss
 from polymargin.problem import Problem
 from polymargin.solvers.checkpoint import Tree
 
+_NONE = np.empty(0)
 _REBUILD_BYTES = 256 * 2**20
+_TILE = 512  # features that are turned at a time
 CACHE_LINE = 64
 HUGE_PAGE = 2 * 2**20
 
@@ -135,10 +137,11 @@ class State:
         """``coef`` (classes x all features) and ``intercept`` of an array of the shape of W."""
         pb = self.problem
         rows = len(weights) - pb.has_intercept
-        coef = np.array(weights[:rows, : pb.n_classes].T, order="C")
-        if self.features is not None:
-            coef, used = np.zeros((pb.n_classes, pb.n_features), coef.dtype), coef
-            coef[:, self.features] = used
+        coef = np.zeros((pb.n_classes, pb.n_features), weights.dtype)
+        for first in range(0, rows, _TILE):  # a part that stays in the cache
+            part = slice(first, min(first + _TILE, rows))
+            at = part if self.features is None else self.features[part]
+            coef[:, at] = weights[part, : pb.n_classes].T
         if not pb.has_intercept:
             return coef, np.zeros(pb.n_classes, coef.dtype)
         return coef, weights[rows, : pb.n_classes] * coef.dtype.type(pb.intercept_scaling)
@@ -185,14 +188,23 @@ class State:
         self._engine.dual_free(free)
         return np.flatnonzero(free)
 
-    def evaluate(self, W: Floats, n_jobs: int = 1, V: Doubles | None = None) -> Doubles:
+    def evaluate(
+        self,
+        W: Floats,
+        n_jobs: int = 1,
+        *,
+        V: Doubles | None = None,
+        factors: Doubles = _NONE,
+        sums: Doubles = _NONE,
+    ) -> Doubles:
         """``c_i loss_i`` of every example at W; refreshes ``gap``.
 
-        What a rebuild adds up is added to `V` at the same time, if one is given.
+        What a rebuild adds up is added to `V` at the same time, if one is given, and the losses at
+        multiples of W by `factors` to `sums`.
         """
         losses = np.empty(self.problem.n_examples)
         for _ in self.pieces():
-            self._engine.evaluate(W, n_jobs, losses, self.gap)
+            self._engine.evaluate(W, n_jobs, losses, self.gap, factors, sums)
             if V is not None:
                 self._engine.rebuild(V, 0, self.problem.n_classes)
         return losses
@@ -207,9 +219,20 @@ class State:
             return self.W
         return (1.0 + self.kappa) * self.W - self.kappa * self.Y
 
+    def set_from_dual(self, V: Floats) -> None:
+        """W from this V."""
+        if self.Y is None:
+            self.W[:] = V
+        else:
+            self.W[:] = (self.kappa * self.Y + V) * self.dtype.type(self.scale)
+
     def rebuild(self) -> Floats:
         """``V = sum_i x_i a_i^T`` from the dual, accumulated in double, in the dtype of X."""
         V = self.new_weights()
+        if self.dtype == np.float64:
+            for _ in self.pieces():
+                self._engine.rebuild(V, 0, self.problem.n_classes)
+            return V
         width = max(1, _REBUILD_BYTES // (8 * max(1, len(V))))
         if not self.problem.rows.is_whole:
             width = self.problem.n_classes  # rather than to read the rows again
@@ -256,6 +279,14 @@ class State:
         weights = self.new_weights()
         weights[:] = values
         return weights
+
+
+def converted(weights: Floats, to: State) -> Floats:
+    """Weights of one precision in the array of another's."""
+    n_classes = to.problem.n_classes
+    made = to.new_weights()
+    made[:, :n_classes] = weights[:, :n_classes]
+    return made
 
 
 # --- the dual of any compiled engine as CSR -------------------------------------------------------

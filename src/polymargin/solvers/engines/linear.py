@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -20,16 +20,17 @@ from scipy import sparse
 from polymargin.arrays import Floats
 from polymargin.core import core
 from polymargin.problem import Problem
-from polymargin.solvers.acceleration import OuterLoop, initial_kappa
+from polymargin.solvers.acceleration import OuterLoop, initial_kappa, is_redundant
 from polymargin.solvers.certificate import Certificate, relative_gap, squared_norm
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.engines.base import SavableEngine, Seen
 from polymargin.solvers.newton.follow_up import FollowUp
 from polymargin.solvers.newton.handover import may_follow
+from polymargin.solvers.precision import Trust, starts_in_single, take_over
 from polymargin.solvers.sequential import SequentialSchedule
 from polymargin.solvers.shrinking import AdaptiveSchedule
 from polymargin.solvers.solution import DualSolution, best_factor, check_start, feasible_block
-from polymargin.solvers.state import Pass, State, SweepTotals
+from polymargin.solvers.state import Pass, State, SweepTotals, converted
 
 if TYPE_CHECKING:
     from polymargin.solvers.dual import DualSolver
@@ -42,6 +43,9 @@ MANY_VECTORS = 16
 SEVERAL_VECTORS = 8
 LONG_ROW = 64
 FEW_PASSES = 5  # so few are not accelerated
+# by how much the primal point may be too short, in parts of the estimated gap
+SHORT_BY = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.45])
+NO_MULTIPLES = np.empty(0)
 Schedule = AdaptiveSchedule | SequentialSchedule
 
 
@@ -88,16 +92,25 @@ class LinearEngine(SavableEngine[LinearModel]):
         self.n_jobs = n_jobs
         self._rng = rng
         self._few = not settings.certify and max_iter <= FEW_PASSES
-        self.state = State(problem)
-        self._mode = sweep_mode(self.state, settings.blocked, n_jobs)
-        self.state.set_method(
-            *problem.loss.check_restricted(settings.restricted, settings.restricted_tol)
-        )
+        self._in_single = starts_in_single(problem, settings)  # whether sweeps are, on double data
+        self._double: State | None = None  # for certificates meanwhile
+        self._trust = Trust()  # in single precision
+        self._rebuilt: Floats | None = None  # V, by a certificate, for the next pass to begin from
+        self._use(State(problem.in_single() if self._in_single else problem))
         rule = settings.stopping
         needs_violation = rule is not None and rule.needs_violation
         self._violation = self.state.track_violation() if needs_violation else None
         self.outer: OuterLoop | None = None
+        self._first_is_plain = False
         self._begin()
+
+    def _use(self, state: State) -> None:
+        """Sweep with this state from now on."""
+        chosen, self.state = self.settings, state
+        self._mode = sweep_mode(state, chosen.blocked, self.n_jobs)
+        state.set_method(
+            *self.problem.loss.check_restricted(chosen.restricted, chosen.restricted_tol)
+        )
 
     def _begin(self) -> None:
         """Everybody is awake, and nothing is known."""
@@ -106,14 +119,22 @@ class LinearEngine(SavableEngine[LinearModel]):
         self.plan: Schedule = kind(self.state, self._rng, self.settings)
         self._dual_sum = self.state.dual_sum()
         self._v: float | None = None  # ||V||^2, where the last pass computed it
+        self._estimate = math.nan  # of the relative gap, by the last pass
+        self._factor = 1.0  # the multiple of the primal point that was certified last
 
     # --- where it begins -------------------------------------------------------------------------
 
     def start(self, start: DualSolution | None) -> None:
-        """Warm start, and the outer loop if the problem asks for one."""
+        """Warm start, and the outer loop if the problem asks for one.
+
+        From zero weights the first pass goes furthest without it, unless it alone solves a proximal
+        problem well.
+        """
         if start is not None:
             self._take_over(start)
-        self._accelerate()
+        self._first_is_plain = start is None and not is_redundant(self.state)
+        if not self._first_is_plain:
+            self._accelerate()
 
     def _accelerate(self) -> None:
         choice = self.settings.acceleration
@@ -127,7 +148,7 @@ class LinearEngine(SavableEngine[LinearModel]):
 
     def _take_over(self, start: DualSolution) -> None:
         check_start(self.problem, start)
-        block = feasible_block(self.problem.c, start)
+        block = feasible_block(self.state.problem.c, start)
         self.state.set_dual(block)
         V = self.state.rebuild()
         self._scale_dual(block, V, best_factor(1.0, self.state.dual_sum(), squared_norm(V)))
@@ -140,13 +161,16 @@ class LinearEngine(SavableEngine[LinearModel]):
     def move_to(self, problem: Problem) -> None:
         """Go on from here with the same problem at other costs, a multiple of these."""
         self._end_newton()
+        self._settle()
         state = self.state
         V = state.dual_weights()
         ratio = float(problem.c.max() / self.problem.c.max())
         factor = best_factor(ratio, self._dual_sum, squared_norm(V))
         block = state.dual_block()
         self.problem = problem
-        state.set_cost(problem)
+        state.set_cost(problem.in_single() if self._in_single else problem)
+        if self._double is not None:
+            self._double.set_cost(problem)
         self._scale_dual(block, V, factor)
         if self.outer is None:
             self._accelerate()
@@ -160,6 +184,10 @@ class LinearEngine(SavableEngine[LinearModel]):
         """One pass, and a step of the outer loop; or a step of the Newton phase."""
         if self.newton is not None and self.newton.has_begun:
             return self._newton_step(self.newton, out_of_time)
+        self._factor = 1.0
+        self._settle()
+        if self._in_single and self._trust.is_over(self._estimate):
+            self._to_double()
         visits = self.plan.next_pass()
         totals = self._sweep(visits, out_of_time)
         self.plan.after(visits, totals)
@@ -173,6 +201,9 @@ class LinearEngine(SavableEngine[LinearModel]):
         if self._violation is not None:
             worst = float(self._violation[visits.order].max(initial=0.0))
         gap, primal = self._outer_step(totals, visits.full)
+        if self._first_is_plain:
+            self._first_is_plain = False
+            self._accelerate()
         if self.newton is not None:
             self.newton.after_pass(n_visited, gap, goal / primal, self._point)
         return Seen(
@@ -218,7 +249,36 @@ class LinearEngine(SavableEngine[LinearModel]):
             if self.outer.stands_still:
                 self.plan.keep_awake()
         primal = dual + gap
-        return (relative_gap(gap, primal), primal) if primal > 0 else (math.inf, math.inf)
+        self._estimate = relative_gap(gap, primal) if primal > 0 else math.inf
+        return self._estimate, primal if primal > 0 else math.inf
+
+    # --- precision -------------------------------------------------------------------------------
+
+    @property
+    def _exact(self) -> State:
+        """The state of the data in their own precision."""
+        if not self._in_single:
+            return self.state
+        if self._double is None:
+            self._double = State(self.problem)
+        return self._double
+
+    def _settle(self) -> None:
+        """Let W follow from the V of the last certificate: thousands of float32 updates drift."""
+        if self._rebuilt is not None:
+            self.state.set_from_dual(converted(self._rebuilt, self.state))
+            self._rebuilt = None
+
+    def _to_double(self) -> None:
+        """Go on in double precision."""
+        double = self._exact
+        take_over(self.state, double)
+        self._in_single, self._double = False, None
+        self._use(double)
+        self.plan.use(double)
+        if self.outer is not None:
+            self.outer.use(double)
+        self._dual_sum, self._v, self.newton = double.dual_sum(), None, self._follow_up()
 
     def see_everyone(self) -> None:
         """Visit all examples in the next pass."""
@@ -230,7 +290,7 @@ class LinearEngine(SavableEngine[LinearModel]):
         chosen = self.settings
         if chosen.newton is False or not chosen.certify or not may_follow(self.problem):
             return None
-        if chosen.schedule == "sdm" or self._violation is not None:
+        if self._in_single or chosen.schedule == "sdm" or self._violation is not None:
             return None
         return FollowUp(self.state, self._polish, chosen.newton)
 
@@ -240,7 +300,7 @@ class LinearEngine(SavableEngine[LinearModel]):
         self.state.sweep(order, self._mode, n_jobs=self.n_jobs)
 
     def _newton_step(self, newton: FollowUp, out_of_time: Callable[[], bool]) -> Seen:
-        step, self._v = newton.advance(out_of_time), None
+        step, self._v, self._estimate = newton.advance(out_of_time), None, math.nan
         if newton.stalled:
             self._end_newton()
         waits = math.isnan(step.gap)
@@ -276,6 +336,8 @@ class LinearEngine(SavableEngine[LinearModel]):
         In single precision V is rebuilt from the dual first, and W with it: thousands of float32
         updates drift.
         """
+        if self._in_single:
+            return self._objectives_in_double()
         state, v, losses = self.state, self._v, None
         if self.newton is not None and self.newton.has_begun:
             v = squared_norm(state.rebuild())  # whatever a step that was interrupted left in W
@@ -284,36 +346,80 @@ class LinearEngine(SavableEngine[LinearModel]):
                 V = state.rebuild()
             else:  # the primal point does not depend on it, and so the rows are read once
                 summed = np.zeros((len(state.W), self.problem.n_classes))
-                losses = state.evaluate(self._point, self.n_jobs, summed)
+                losses = state.evaluate(self._point, self.n_jobs, V=summed)
                 V = state.new_weights()
                 V[:, : self.problem.n_classes] = summed
             v = squared_norm(V)
-            if state.Y is None:
-                state.W[:] = V
-            else:
-                state.W[:] = (state.kappa * state.Y + V) * np.float32(state.scale)
+            state.set_from_dual(V)
         elif v is None:
             v = squared_norm(state.dual_weights())
-        point = self._point
         if losses is None:
-            losses = state.evaluate(point, self.n_jobs)
-        primal = 0.5 * squared_norm(point) + float(losses.sum())
+            primal, self._factor = self._best_multiple(state, self._point)
+        else:
+            primal = 0.5 * squared_norm(self._point) + float(losses.sum())
         self._dual_sum = state.dual_sum()
         return Certificate(primal, self._dual_sum - 0.5 * v + self.problem.constant_loss)
 
+    def _objectives_in_double(self) -> Certificate:
+        """The same of sweeps in single precision, on the data as they are."""
+        state, double = self.state, self._exact
+        double.set_dual(state.dual_block())
+        V = self._rebuilt = double.rebuild()
+        if self.outer is None:  # then W is the primal point
+            self._settle()
+        primal, self._factor = self._best_multiple(double, converted(self._point, double))
+        state.gap[:] = double.gap
+        dual = double.dual_sum() - 0.5 * squared_norm(V) + self.problem.constant_loss
+        self._dual_sum = state.dual_sum()
+        found = Certificate(primal, dual)
+        self._trust.after_certificate(found.gap, self._estimate)
+        return found
+
+    def _best_multiple(self, state: State, point: Floats) -> tuple[float, float]:
+        """The primal value of the best multiple of a point, and which it is.
+
+        While the dual grows, W is too short, and the losses of all examples that end up at their
+        margins suffer from it. Losses at several multiples cost little more than those at one.
+        """
+        factors, estimate = NO_MULTIPLES, self._estimate
+        if self.problem.loss.flat and math.isfinite(estimate):
+            factors = 1.0 + estimate * SHORT_BY
+        sums = np.zeros(len(factors))
+        losses = state.evaluate(point, self.n_jobs, factors=factors, sums=sums)
+        w = squared_norm(point)
+        primal, values = 0.5 * w + float(losses.sum()), 0.5 * w * factors**2 + sums
+        if not (values < primal).any():
+            return primal, 1.0
+        best = int(np.argmin(values))
+        value, factor = float(values[best]), float(factors[best])
+        if state.dtype == np.float32:  # the multiple is rounded
+            scaled = point * np.float32(factor)
+            value = 0.5 * squared_norm(scaled) + float(state.evaluate(scaled, self.n_jobs).sum())
+        return (value, factor) if value < primal else (primal, 1.0)
+
     def model(self, *, copy: bool) -> LinearModel:
         """The primal point and the dual."""
-        point = self._point
-        return LinearModel(point.copy() if copy else point, self.state.dual_block())
+        point, exact = self._point, self._exact
+        if self._in_single:
+            point, copy = converted(point, exact), False
+        if self._factor != 1.0:
+            point = point * exact.dtype.type(self._factor)
+        elif copy:
+            point = point.copy()
+        return LinearModel(point, exact.dual_block())
 
     # --- checkpoints -----------------------------------------------------------------------------
 
     def state_dict(self) -> Tree:
         """Weights, dual, marks of the examples, random numbers, schedule and outer loop."""
+        self._settle()
         state: Tree = {
+            "single": self._in_single,
+            "trust": asdict(self._trust),
             "state": self.state.state_dict(),
             "dual_sum": self._dual_sum,
             "v": self._v,
+            "estimate": self._estimate,
             "plan": self.plan.state_dict(),
             "random": self._rng.bit_generator.state,
         }
@@ -323,10 +429,14 @@ class LinearEngine(SavableEngine[LinearModel]):
 
     def load_state_dict(self, state: Tree) -> None:
         """Go on from a state of the same problem and settings."""
-        if "outer" in state and self.outer is None:  # of an earlier C of a path
+        if self._in_single and not state["single"]:
+            self._to_double()
+        self._first_is_plain, self._trust = False, Trust(**state["trust"])
+        if "outer" in state and self.outer is None:  # not from the start, or of an earlier C
             self.outer = OuterLoop(self.state, state["state"]["kappa"], may_grow=False)
         self.state.load_state_dict(state["state"])
         self._dual_sum, self._v = state["dual_sum"], state["v"]
+        self._estimate = state["estimate"]
         self.plan.load_state_dict(state["plan"])
         self._rng.bit_generator.state = state["random"]
         if self.outer is not None:
@@ -340,4 +450,4 @@ class LinearEngine(SavableEngine[LinearModel]):
 
     def load_model(self, state: Tree) -> LinearModel:
         """The inverse of `model_state`."""
-        return LinearModel(self.state.like_weights(state["weights"]), state["block"])
+        return LinearModel(self._exact.like_weights(state["weights"]), state["block"])

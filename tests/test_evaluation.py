@@ -105,3 +105,23 @@ def test_nothing_to_evaluate_is_an_error():
         compare([], [])
     with pytest.raises(ValueError, match="one length"):
         compare([1, 2], [1])
+
+
+def test_costs_are_those_of_the_model_or_given():
+    costs = np.array([[0.0, 9.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
+    y, predicted = np.array(list("aaaabbz")), np.array(list("bccaccc"))
+    found = compare(y, predicted, np.array(list("abc")), costs)
+    assert found.mean_cost == pytest.approx((9 + 1 + 1 + 0 + 1 + 1) / 6)  # not of z
+    assert compare(y, predicted).mean_cost is None
+    pairs = [(p.true, p.predicted, p.count, p.cost) for p in found.confused_pairs()]
+    first = [("a", "b", 1, 9.0), ("b", "c", 2, 1.0), ("a", "c", 2, 1.0), ("z", "c", 1, None)]
+    assert pairs == first
+    assert [p.total for p in compare(y, predicted).confused_pairs()] == [2, 2, 1, 1]
+
+    model = Scores(list("abc"))
+    X = np.eye(3)[[1, 2, 2, 0, 2, 2, 2]]
+    assert evaluate(model, X, y).mean_cost is None
+    model.cost_matrix = costs
+    assert evaluate(model, X, y).mean_cost == pytest.approx(found.mean_cost)
+    assert evaluate(model, X, y, 2 * costs).mean_cost == pytest.approx(2 * found.mean_cost)
+    assert np.isnan(compare(["z"], ["a"], np.array(list("abc")), costs).mean_cost)

@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from polymargin.costs import costs_for
 from polymargin.kernel_functions import KERNELS, Kernel
-from polymargin.losses import LOSSES, Loss, Margins, get_loss
+from polymargin.losses import LOSSES, Loss, Margins, check_takes_costs, get_loss
 from polymargin.solvers.settings import RandomState
 
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
@@ -76,7 +76,10 @@ class LossParameters(Parameters):
     def _loss(self, classes: ArrayLike | None = None) -> Loss:
         """The loss, with the costs between these classes."""
         loss = get_loss(self.loss, self.top_k, self.smoothing)
-        if self.cost_matrix is None or classes is None:
+        if self.cost_matrix is None:
+            return loss
+        check_takes_costs(self.loss)
+        if classes is None:
             return loss
         return get_loss(
             self.loss, self.top_k, self.smoothing, margins_of(self.cost_matrix, classes)

@@ -32,8 +32,9 @@ class LinearMulticlassSVCCV(
         The folds, as everywhere in scikit-learn: None means 5 stratified folds, an integer that
         many. Every class must occur in the training part of every fold.
     scoring : str or callable, default=None
-        A scorer's name, a callable ``scorer(estimator, X, y)``, or ``"top_3_accuracy"`` and the
-        like for the share of examples whose label is among the 3 best. None means accuracy.
+        A scorer's name, a callable ``scorer(estimator, X, y)``, ``"top_3_accuracy"`` and the like
+        for the share of examples whose label is among the 3 best, or ``"neg_mean_cost"`` for what
+        predictions cost. None means accuracy; with a `cost_matrix`, ``"neg_mean_cost"``.
     refit : bool, default=True
         Whether to train the model on all data with the chosen C. Without, there is no model to
         predict with, only `C_` and the scores.

@@ -125,3 +125,32 @@ def test_costs_are_those_of_the_model_or_given():
     assert evaluate(model, X, y).mean_cost == pytest.approx(found.mean_cost)
     assert evaluate(model, X, y, 2 * costs).mean_cost == pytest.approx(2 * found.mean_cost)
     assert np.isnan(compare(["z"], ["a"], np.array(list("abc")), costs).mean_cost)
+
+
+def test_calibration_is_that_of_plain_counting():
+    rng = np.random.default_rng(0)
+    model = Scores(["a", "b", "c"])
+    X, y = 3 * rng.normal(size=(300, 3)), np.array(list("abc"))[rng.integers(0, 3, 300)]
+    assert evaluate(model, X, y).calibration_error is None
+    assert evaluate(model, X, y).reliability() == []
+    model.probability, model.temperature_ = True, 2.0
+    found = evaluate(model, X, y)
+    P = np.exp(X / 2.0) / np.exp(X / 2.0).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found.confidence, P.max(axis=1))
+    right = np.array(list("abc"))[P.argmax(axis=1)] == y
+    expected, n = 0.0, 0
+    for low in np.arange(15) / 15:
+        inside = (P.max(axis=1) >= low) & (P.max(axis=1) < low + 1 / 15)
+        if inside.any():
+            expected += abs(right[inside].sum() - P.max(axis=1)[inside].sum()) / 300
+            n += inside.sum()
+    assert n == 300
+    assert found.calibration_error == pytest.approx(expected)
+    assert sum(one.count for one in found.reliability()) == 300
+    two = Scores(["a", "b"])
+    two.loss = "softmax"
+    s = rng.normal(size=(50, 1))
+    confident = evaluate(two, s, np.array(list("ab"))[(s[:, 0] > 0).astype(int)])
+    np.testing.assert_allclose(confident.confidence, 1 / (1 + np.exp(-np.abs(s[:, 0]))))
+    certain = evaluate(two, np.full((3, 1), 1e4), np.array(["b"] * 3))
+    assert certain.calibration_error == 0.0

@@ -98,6 +98,7 @@ class TrainOptions(DataOptions):
     class_weight: str | None = _model("--class-weight", type=click.Choice(["balanced"]), help="Give every class the same total.")
     weights: tuple[str, ...] = _model("--weight", multiple=True, metavar="LABEL=WEIGHT", help="Of a class; may be repeated.")
     costs: str | None = _model("--costs", metavar="FILE", help="CSV of what confusions cost, by true (rows) and predicted label.")
+    probability: bool = _model("--probability", is_flag=True, help="Fit a temperature, for predict --proba.")
     tol: float = _training("--tol", "-e", type=Number(), default=1e-3, help="Relative duality gap to reach, certified.")
     max_iter: int | None = _training("--max-iter", type=_count, metavar="N", help="Passes at most. [1000; kernel: 10000 working sets]")
     time_limit: float | None = _training("--time-limit", type=Number(), metavar="SECONDS", help="Stop with the best certified model.")
@@ -125,7 +126,7 @@ NEEDS: tuple[tuple[tuple[str, ...], Counts, str], ...] = (
     (("n_epochs",), lambda o: o.online, "--online"),
     (("smoothing",), lambda o: o.loss in SMOOTHED, f"--loss {' or '.join(SMOOTHED)}"),
     (
-        ("tol", "max_iter", "time_limit", "class_weight", "weights", "loss"),
+        ("tol", "max_iter", "time_limit", "class_weight", "weights", "loss", "probability"),
         lambda o: not o.online,
         "training without --online",
     ),

@@ -110,6 +110,11 @@ def describe(found: Evaluation, n_pairs: int = PAIRS) -> list[str]:
             *_cost_facts(found),
             *((f"top-{k}", percent(value)) for k, value in _top_k(found).items()),
             ("macro F1", percent(found.macro_f1)),
+            *(
+                []
+                if found.calibration_error is None
+                else [("calibration error", percent(found.calibration_error))]
+            ),
         ]
     )
     pairs = found.confused_pairs(n_pairs)
@@ -146,6 +151,11 @@ def as_dict(found: Evaluation, n_pairs: int = PAIRS) -> dict[str, object]:
         **({} if found.mean_cost is None else {"mean_cost": found.mean_cost}),
         "top_k": _top_k(found),
         "macro_f1": found.macro_f1,
+        **(
+            {}
+            if found.calibration_error is None
+            else {"calibration_error": found.calibration_error}
+        ),
         "n_unseen": found.n_unseen,
         "unseen_labels": found.unseen,
         "confused_pairs": [asdict(pair) for pair in found.confused_pairs(n_pairs)],

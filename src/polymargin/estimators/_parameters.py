@@ -71,7 +71,13 @@ class LossParameters(Parameters):
         dict, StrOptions({"balanced"}), None, default=None
     )
     cost_matrix: CostMatrix = parameter("array-like", dict, None, default=None)
+    probability: bool = parameter("boolean", default=False)
     solver: Any = parameter(HasMethods("solve"), None, default=None)
+
+    @property
+    def _needs_temperature(self) -> bool:
+        """Whether probabilities are wanted that the loss does not give by itself."""
+        return self.probability and not self._loss().gives_probabilities
 
     def _loss(self, classes: ArrayLike | None = None) -> Loss:
         """The loss, with the costs between these classes."""

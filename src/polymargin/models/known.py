@@ -146,6 +146,9 @@ def _check_classes(model: Any) -> int:
     _require(type(width) is int and width >= 0, "n_features_in_ is not a count")
     if hasattr(model, "feature_names_in_"):
         _require_array(model, "feature_names_in_", (width,), "UO")
+    if hasattr(model, "temperature_"):
+        warm = type(model.temperature_) is float and 0 < model.temperature_ < np.inf
+        _require(warm, "temperature_ is not a positive number")
     if model.cost_matrix is not None:
         costs_for(model.cost_matrix, classes)
     return 1 if len(classes) == 2 else len(classes)

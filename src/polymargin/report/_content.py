@@ -164,3 +164,13 @@ def similar_together(found: Evaluation) -> NDArray[np.intp]:
 def top_k_points(found: Evaluation) -> list[float]:
     """Top-k accuracies, from k = 1."""
     return [float(f"{value:.6g}") for value in found.top_k_curve(LARGEST_K)]
+
+
+def reliability_points(found: Evaluation) -> list[dict[str, float]] | None:
+    """Confidence, accuracy and number of examples of every bin, where there are probabilities."""
+    if found.confidence is None:
+        return None
+    return [
+        {"confidence": one.confidence, "accuracy": one.accuracy, "count": one.count}
+        for one in found.reliability()
+    ]

@@ -128,6 +128,26 @@ def _pair_cells(pair: ConfusedPair, largest: float, *, costs: bool) -> str:
     return cells + _number(f"{pair.total:.6g}", f"{bar}{cost_text(pair.total)}")
 
 
+def calibration(found: Evaluation) -> str:
+    """Whether probabilities mean what they say: a reliability diagram, and its numbers."""
+    rows = [
+        f"<tr><td>{100 * one.low:.0f} to {100 * one.high:.0f} %</td>"
+        + _number(f"{one.confidence:.6f}", f"{100 * one.confidence:.1f}")
+        + _number(f"{one.accuracy:.6f}", f"{100 * one.accuracy:.1f}")
+        + _number(str(one.count), f"{one.count:,}")
+        + "</tr>"
+        for one in found.reliability()
+    ]
+    titles = ("probability", "#mean %", "#right %", "#examples")
+    return (
+        "<p>How often predictions of some probability are right; on the dashed line, as often as "
+        "they say. Expected calibration error: "
+        f"<b>{percent(found.calibration_error or 0.0)}</b>, the mean distance from that line.</p>"
+        '<div class="columns"><div class="chart" id="reliability-chart"></div>'
+        f"<div>{_sortable('bins', titles, rows, 'find a bin')}</div></div>"
+    )
+
+
 def classes(found: Evaluation, labels: list[str]) -> str:
     """Precision and recall of every class."""
     columns = (found.precision, found.recall, found.f1)

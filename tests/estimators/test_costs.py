@@ -18,7 +18,7 @@ from polymargin import (
     StreamSolver,
     regularization_path,
 )
-from polymargin.costs import costs_for, from_confusion, from_taxonomy, mean_cost
+from polymargin.costs import costs_for, from_confusion, from_taxonomy, mean_cost, without_types
 from tests.estimators import make_problem
 from tests.reference.objective import Spec, dual, primal
 
@@ -257,3 +257,27 @@ def test_confusions():
     assert from_confusion(counts, NAMES)["ant", "bee"] == costs[0, 1]
     with pytest.raises(ValueError, match="counts"):
         from_confusion(-counts)
+
+
+def test_bad_frames_say_what_is_wrong(data):
+    pandas = pytest.importorskip("pandas")
+    X, labels, _ = data
+    frame = pandas.DataFrame(COSTS, index=NAMES, columns=NAMES)
+    for given, message in (
+        (frame.drop("ant"), "the index of cost_matrix does not know: 'ant'"),
+        (frame.drop(columns="bee"), "the columns of cost_matrix does not know: 'bee'"),
+        (frame.rename(index={"ant": "bee"}), "a label twice in its index"),
+        (frame.replace(3.0, np.nan), "not a finite number"),
+        (frame.astype(object).replace(3.0, "much"), "must be numbers"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            LinearMulticlassSVC(cost_matrix=given).fit(X, labels)
+    more = pandas.DataFrame(np.pad(COSTS, (0, 1)), index=[*NAMES, "dog"], columns=[*NAMES, "dog"])
+    assert set(without_types(more, NAMES)) >= {("ant", "dog"), ("ant", "bee")}
+    np.testing.assert_array_equal(without_types(frame, NAMES), COSTS)
+
+
+def test_smoothing_below_zero_is_refused(data):
+    X, labels, _ = data
+    with pytest.raises(ValueError, match="'smoothing' parameter"):
+        LinearMulticlassSVC(smoothing=-0.1).fit(X, labels)

@@ -105,3 +105,52 @@ def test_nothing_to_evaluate_is_an_error():
         compare([], [])
     with pytest.raises(ValueError, match="one length"):
         compare([1, 2], [1])
+
+
+def test_costs_are_those_of_the_model_or_given():
+    costs = np.array([[0.0, 9.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
+    y, predicted = np.array(list("aaaabbz")), np.array(list("bccaccc"))
+    found = compare(y, predicted, np.array(list("abc")), costs)
+    assert found.mean_cost == pytest.approx((9 + 1 + 1 + 0 + 1 + 1) / 6)  # not of z
+    assert compare(y, predicted).mean_cost is None
+    pairs = [(p.true, p.predicted, p.count, p.cost) for p in found.confused_pairs()]
+    first = [("a", "b", 1, 9.0), ("b", "c", 2, 1.0), ("a", "c", 2, 1.0), ("z", "c", 1, None)]
+    assert pairs == first
+    assert [p.total for p in compare(y, predicted).confused_pairs()] == [2, 2, 1, 1]
+
+    model = Scores(list("abc"))
+    X = np.eye(3)[[1, 2, 2, 0, 2, 2, 2]]
+    assert evaluate(model, X, y).mean_cost is None
+    model.cost_matrix = costs
+    assert evaluate(model, X, y).mean_cost == pytest.approx(found.mean_cost)
+    assert evaluate(model, X, y, 2 * costs).mean_cost == pytest.approx(2 * found.mean_cost)
+    assert np.isnan(compare(["z"], ["a"], np.array(list("abc")), costs).mean_cost)
+
+
+def test_calibration_is_that_of_plain_counting():
+    rng = np.random.default_rng(0)
+    model = Scores(["a", "b", "c"])
+    X, y = 3 * rng.normal(size=(300, 3)), np.array(list("abc"))[rng.integers(0, 3, 300)]
+    assert evaluate(model, X, y).calibration_error is None
+    assert evaluate(model, X, y).reliability() == []
+    model.probability, model.temperature_ = True, 2.0
+    found = evaluate(model, X, y)
+    P = np.exp(X / 2.0) / np.exp(X / 2.0).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(found.confidence, P.max(axis=1))
+    right = np.array(list("abc"))[P.argmax(axis=1)] == y
+    expected, n = 0.0, 0
+    for low in np.arange(15) / 15:
+        inside = (P.max(axis=1) >= low) & (P.max(axis=1) < low + 1 / 15)
+        if inside.any():
+            expected += abs(right[inside].sum() - P.max(axis=1)[inside].sum()) / 300
+            n += inside.sum()
+    assert n == 300
+    assert found.calibration_error == pytest.approx(expected)
+    assert sum(one.count for one in found.reliability()) == 300
+    two = Scores(["a", "b"])
+    two.loss = "softmax"
+    s = rng.normal(size=(50, 1))
+    confident = evaluate(two, s, np.array(list("ab"))[(s[:, 0] > 0).astype(int)])
+    np.testing.assert_allclose(confident.confidence, 1 / (1 + np.exp(-np.abs(s[:, 0]))))
+    certain = evaluate(two, np.full((3, 1), 1e4), np.array(["b"] * 3))
+    assert certain.calibration_error == 0.0

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["costs_for", "from_confusion", "from_taxonomy"]
+__all__ = ["costs_for", "from_confusion", "from_taxonomy", "mean_cost"]
 
 SHOWN = 5  # labels in a message
 
@@ -52,6 +52,75 @@ def costs_for(cost_matrix: Any, classes: ArrayLike) -> NDArray[np.float64]:
         costs = _from_array(cost_matrix, len(labels))
     _check_values(costs, labels.tolist())
     return costs
+
+
+def without_types(
+    cost_matrix: Any, classes: ArrayLike
+) -> NDArray[np.float64] | dict[tuple[Any, Any], float]:
+    """Costs as an array in the order of the classes, whatever they were given as.
+
+    Where costs by label know more labels than these, which a stream may yet bring, they are pairs.
+    """
+    costs, known = costs_for(cost_matrix, classes), set(np.asarray(classes).tolist())
+    if hasattr(cost_matrix, "columns"):
+        names = [name for name in cost_matrix.index.tolist() if name in cost_matrix.columns]
+        numbers = cost_matrix.loc[names, names].to_numpy().tolist()
+        cost_matrix = {
+            (a, b): numbers[i][j] for i, a in enumerate(names) for j, b in enumerate(names)
+        }
+    if not isinstance(cost_matrix, Mapping):
+        return costs
+    if {label for pair in cost_matrix for label in pair} <= known:
+        return costs
+    return {pair: float(cost) for pair, cost in cost_matrix.items()}
+
+
+def mean_cost(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    cost_matrix: Any,
+    classes: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """What predictions cost on average.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n,)
+        Labels and predictions.
+    cost_matrix : array-like of shape (n_classes, n_classes), mapping or DataFrame
+        As for :func:`costs_for`.
+    classes : array-like of shape (n_classes,), default=None
+        The labels, in the order of an array; by default all that occur, sorted.
+    sample_weight : array-like of shape (n,), default=None
+        Weights of the examples.
+
+    Returns
+    -------
+    float
+        The mean cost.
+
+    Examples
+    --------
+    >>> from polymargin.costs import mean_cost
+    >>> mean_cost(["ham", "spam"], ["spam", "spam"], [[0, 5], [1, 0]])
+    2.5
+    """
+    true, predicted = np.asarray(y_true), np.asarray(y_pred)
+    if true.shape != predicted.shape or true.ndim != 1 or len(true) == 0:
+        raise ValueError(
+            f"y_true and y_pred must be 1-D, of one length and not empty, got shapes {true.shape} "
+            f"and {predicted.shape}."
+        )
+    labels = np.asarray(np.union1d(true, predicted) if classes is None else classes).tolist()
+    places = {label: place for place, label in enumerate(labels)}
+    _require_known([*{*true.tolist(), *predicted.tolist()}], set(labels), "classes")
+    costs = costs_for(cost_matrix, labels)
+    each = [
+        costs[places[a], places[b]] for a, b in zip(true.tolist(), predicted.tolist(), strict=True)
+    ]
+    weights = None if sample_weight is None else np.asarray(sample_weight, np.float64)
+    return float(np.average(each, weights=weights))
 
 
 def _from_array(given: Any, n: int) -> NDArray[np.float64]:

@@ -8,14 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from polymargin.fitted import Classifier, Examples
+from polymargin.costs import costs_for
+from polymargin.estimators.probabilities import log_probabilities, temperature_of
+from polymargin.fitted import Classifier, Examples, split_pipeline
 
 BLOCK = 2**23  # scores held at a time
+BINS = 15  # of the calibration error
 UNSEEN = -1  # rank of an example whose label the model does not know
 
 
@@ -27,6 +31,23 @@ class ConfusedPair:
     predicted: object
     count: int  # of examples
     share: float  # their part of the true class's examples
+    cost: float | None = None  # of each of them, where costs are known
+
+    @property
+    def total(self) -> float:
+        """What they cost together; without costs, their number."""
+        return self.count * (1.0 if self.cost is None else self.cost)
+
+
+@dataclass(frozen=True)
+class ReliabilityBin:
+    """Examples whose predicted label has a probability between two bounds."""
+
+    low: float
+    high: float
+    count: int
+    confidence: float  # the mean of these probabilities
+    accuracy: float  # the part of the predictions that is right
 
 
 @dataclass(frozen=True)
@@ -46,6 +67,10 @@ class Evaluation:
         not know the label.
     margin : float ndarray of shape (n,)
         Score of the predicted class minus that of the true class; NaN where that is unknown.
+    costs : float ndarray of shape (n_classes, n_classes) or None
+        What predictions cost, true classes down and predicted ones across.
+    confidence : float ndarray of shape (n,) or None
+        Probability of the predicted class, of a model that has probabilities.
     """
 
     labels: NDArray
@@ -54,6 +79,8 @@ class Evaluation:
     predicted: NDArray[np.intp]
     rank: NDArray[np.intp]
     margin: NDArray[np.float64]
+    costs: NDArray[np.float64] | None = None
+    confidence: NDArray[np.float64] | None = None
 
     @property
     def n_examples(self) -> int:
@@ -79,6 +106,50 @@ class Evaluation:
     def accuracy(self) -> float:
         """Fraction of examples whose predicted label is the true one."""
         return self.n_correct / self.n_examples
+
+    @property
+    def mean_cost(self) -> float | None:
+        """What a prediction costs on average; None without costs.
+
+        Examples whose label the model does not know are left out: nobody said what they cost.
+        """
+        if self.costs is None:
+            return None
+        known = self.rank != UNSEEN
+        if not known.any():
+            return float("nan")
+        return float(self.costs[self.true[known], self.predicted[known]].mean())
+
+    def reliability(self, n_bins: int = BINS) -> list[ReliabilityBin]:
+        """How often predictions of some confidence are right; bins without examples are left out.
+
+        Of a calibrated model, seven in ten predictions with a probability of 70 % are right.
+        """
+        if self.confidence is None:
+            return []
+        bins = np.minimum((self.confidence * n_bins).astype(np.intp), n_bins - 1)
+        right = self.true == self.predicted
+        return [
+            ReliabilityBin(
+                one / n_bins,
+                (one + 1) / n_bins,
+                int(np.count_nonzero(inside := bins == one)),
+                float(self.confidence[inside].mean()),
+                float(right[inside].mean()),
+            )
+            for one in np.unique(bins).tolist()
+        ]
+
+    @property
+    def calibration_error(self) -> float | None:
+        """Expected calibration error, ``sum_b n_b / n |accuracy_b - confidence_b|`` over 15 bins.
+
+        None for a model without probabilities.
+        """
+        if self.confidence is None:
+            return None
+        gaps = [one.count * abs(one.accuracy - one.confidence) for one in self.reliability()]
+        return sum(gaps) / self.n_examples
 
     def top_k_accuracy(self, k: int) -> float:
         """Fraction of examples whose true label is among the k best."""
@@ -132,20 +203,38 @@ class Evaluation:
         return float(self.f1[occur].mean())
 
     def confused_pairs(self, largest: int | None = None) -> list[ConfusedPair]:
-        """Pairs of a true and a wrongly predicted label, most frequent first."""
+        """Pairs of a true and a wrongly predicted label, most frequent first.
+
+        With costs, those that cost most in all come first, and those of unknown cost last.
+        """
         counts = self.confusion.tocoo()
         wrong = counts.row != counts.col
         true, predicted, n = counts.row[wrong], counts.col[wrong], counts.data[wrong]
-        share = n / self.support[true]
-        order = np.lexsort((predicted, true, -share, -n))[:largest]
+        share, cost = n / self.support[true], self._costs_of(true, predicted)
+        order = np.lexsort((predicted, true, -share, -n, -(n * cost)))[:largest]
         names = self.labels
         return [
-            ConfusedPair(names[true[i]], names[predicted[i]], int(n[i]), float(share[i]))
+            ConfusedPair(
+                names[true[i]],
+                names[predicted[i]],
+                int(n[i]),
+                float(share[i]),
+                None if np.isnan(cost[i]) or self.costs is None else float(cost[i]),
+            )
             for i in order
         ]
 
+    def _costs_of(self, true: NDArray[np.intp], predicted: NDArray[np.intp]) -> NDArray[np.float64]:
+        """What each of these pairs costs: 1 without costs, NaN where it is not known."""
+        if self.costs is None:
+            return np.ones(len(true))
+        cost = np.full(len(true), np.nan)
+        known = (true < self.n_classes) & (predicted < self.n_classes)
+        cost[known] = self.costs[true[known], predicted[known]]
+        return cost
 
-def evaluate(model: Classifier, X: Examples, y: ArrayLike) -> Evaluation:
+
+def evaluate(model: Classifier, X: Examples, y: ArrayLike, costs: Any = None) -> Evaluation:
     """Predict the examples, in blocks, and compare with their labels.
 
     Parameters
@@ -156,6 +245,9 @@ def evaluate(model: Classifier, X: Examples, y: ArrayLike) -> Evaluation:
         What the model predicts from; rows are taken by slices.
     y : array-like of shape (n,)
         Labels, among them perhaps some that the model does not know.
+    costs : array-like, mapping or DataFrame, default=None
+        Costs between classes, as for :func:`polymargin.costs.costs_for`; by default those that the
+        model was trained with, if any.
 
     Returns
     -------
@@ -168,6 +260,8 @@ def evaluate(model: Classifier, X: Examples, y: ArrayLike) -> Evaluation:
     predicted = np.empty(n, np.intp)
     rank = np.full(n, UNSEEN, np.intp)
     margin = np.full(n, np.nan)
+    temperature = temperature_of(split_pipeline(model)[1])
+    confidence = None if temperature is None else np.empty(n)
     for first, scores in score_blocks(model, X, n):
         part = slice(first, first + len(scores))
         best = np.argmax(scores, axis=1)
@@ -179,14 +273,25 @@ def evaluate(model: Classifier, X: Examples, y: ArrayLike) -> Evaluation:
         tied_before = (scores[known] == ours) & (np.arange(n_classes) < own_label[:, None])
         rank[first + known] = np.count_nonzero(ahead | tied_before, axis=1)
         margin[first + known] = scores[known, best[known]] - ours[:, 0]
-    return Evaluation(labels, n_classes, true, predicted, rank, margin)
+        if temperature is not None and confidence is not None:
+            confidence[part] = np.exp(score_log_probabilities(scores, temperature)).max(axis=1)
+    table = _cost_table(model, costs)
+    return Evaluation(labels, n_classes, true, predicted, rank, margin, table, confidence)
 
 
-def compare(y_true: ArrayLike, y_pred: ArrayLike, classes: NDArray | None = None) -> Evaluation:
+def _cost_table(model: Classifier, costs: Any) -> NDArray[np.float64] | None:
+    """Costs between the model's classes; its own where none are given."""
+    given = getattr(split_pipeline(model)[1], "cost_matrix", None) if costs is None else costs
+    return None if given is None else costs_for(given, model.classes_)
+
+
+def compare(
+    y_true: ArrayLike, y_pred: ArrayLike, classes: NDArray | None = None, costs: Any = None
+) -> Evaluation:
     """Compare labels with predictions from elsewhere; there are no scores, so no margins.
 
-    `classes` are the labels that the model knows; by default, all that occur. The rank is 0 where a
-    prediction is right, and beyond all classes where it is wrong.
+    `classes` are the labels that the model knows; by default, all that occur. `costs` are those
+    between them. The rank is 0 where a prediction is right, beyond all classes where it is wrong.
     """
     y_true, y_pred = np.asarray(y_true), np.asarray(y_pred)
     if y_true.shape != y_pred.shape or y_true.ndim != 1:
@@ -201,7 +306,9 @@ def compare(y_true: ArrayLike, y_pred: ArrayLike, classes: NDArray | None = None
     predicted = encode_labels(y_pred, classes)[1]
     rank = np.where(true == predicted, 0, len(classes))
     rank[true >= len(classes)] = UNSEEN
-    return Evaluation(labels, len(classes), true, predicted, rank, np.full(len(true), np.nan))
+    table = None if costs is None else costs_for(costs, classes)
+    margin = np.full(len(true), np.nan)
+    return Evaluation(labels, len(classes), true, predicted, rank, margin, table)
 
 
 def _some(y: NDArray) -> NDArray:
@@ -221,6 +328,16 @@ def score_matrix(model: Classifier, X: Examples) -> NDArray:
     """Scores with a column per class, also for two classes."""
     scores = np.asarray(model.decision_function(X))
     return scores if scores.ndim == 2 else np.column_stack([-scores, scores])
+
+
+def score_log_probabilities(scores: NDArray, temperature: float) -> NDArray:
+    """Logarithms of probabilities from :func:`score_matrix`, where two classes have opposites."""
+    return log_probabilities(scores[:, 1] if scores.shape[1] == 2 else scores, temperature)
+
+
+def cost_text(cost: float) -> str:
+    """A cost as those write it who show an evaluation."""
+    return f"{cost:.4g}"
 
 
 def percent(fraction: float) -> str:

@@ -59,6 +59,32 @@ def test_predict_as_json_lines(run, fruit, csv, numbers):
     ].tolist()
 
 
+@pytest.mark.parametrize("options", [["--probability"], ["--loss", "softmax"]], ids=str)
+def test_probabilities(run, csv, numbers, options):
+    X, _ = numbers
+    assert run("train", csv, "-q", "-o", "p.pmz", *options).code == Exit.OK
+    model = polymargin.load("p.pmz")
+    header, *rows = run("predict", "p.pmz", csv, "--proba", "-q").lines
+    assert header.split("\t") == ["label", *model.classes_]
+    found = np.array([line.split("\t")[1:] for line in rows], float)
+    np.testing.assert_allclose(found, model.predict_proba(X), rtol=1e-6)
+    assert [line.split("\t")[0] for line in rows] == model.predict(X).tolist()
+    record = json.loads(run("predict", "p.pmz", csv, "--proba", "--json", "--top-k", "2").lines[0])
+    assert record["probabilities"][record["label"]] == record["top_k"][0]["probability"]
+    assert run("predict", "p.pmz", csv, "--proba", "--scores").code == Exit.USAGE
+    said = run("evaluate", "p.pmz", csv, "--json", "--report", "r.html").json
+    assert 0 <= said["calibration_error"] <= 1
+    assert "calibration error" in run("evaluate", "p.pmz", csv).out
+    with open("r.html", encoding="utf-8") as file:
+        assert "reliability-chart" in file.read()
+
+
+def test_models_without_probabilities_say_so(run, fruit, csv):
+    ran = run("predict", "fruit.pmz", csv, "--proba")
+    assert (ran.code, "train with --probability" in ran.err) == (Exit.DATA, True)
+    assert "calibration_error" not in run("evaluate", "fruit.pmz", csv, "--json").json
+
+
 def test_a_label_with_a_line_break_stays_on_its_line(run, tmp_path):
     records = [
         {"text": f"{word} {word}", "label": label}

@@ -65,6 +65,21 @@ def test_probabilities_are_lazy(threads: Client) -> None:
     assert not hasattr(DaskLinearMulticlassSVC(), "predict_proba")
 
 
+def test_costs_between_classes(threads: Client) -> None:
+    X, y = blobs(n=240)
+    costs = np.random.default_rng(0).uniform(0.2, 3.0, (4, 4)) * (1 - np.eye(4))
+    by_label = {(i, j): costs[i, j] for i in range(4) for j in range(4) if i != j}
+    arrays = da.from_array(X, chunks=(60, 12)), da.from_array(y, chunks=60)
+    local = LinearMulticlassSVC(C=0.1, tol=1e-5, random_state=0, cost_matrix=costs).fit(X, y)
+    tight = PARAMS | {"tol": 1e-3}
+    for given in (costs, by_label):
+        clf = DaskLinearMulticlassSVC(**tight, cost_matrix=given, client=threads).fit(*arrays)
+        assert clf.objective_ == pytest.approx(local.objective_, rel=2e-3)
+        assert clf.dual_objective_ == pytest.approx(local.objective_, rel=2e-3)
+    with pytest.raises(ValueError, match="cannot take costs"):
+        DaskLinearMulticlassSVC(loss="one_vs_rest", cost_matrix=costs, client=threads).fit(*arrays)
+
+
 # --- data of all kinds ----------------------------------------------------------------------------
 
 

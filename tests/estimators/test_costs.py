@@ -18,7 +18,7 @@ from polymargin import (
     StreamSolver,
     regularization_path,
 )
-from polymargin.costs import costs_for, from_confusion, from_taxonomy
+from polymargin.costs import costs_for, from_confusion, from_taxonomy, mean_cost, without_types
 from tests.estimators import make_problem
 from tests.reference.objective import Spec, dual, primal
 
@@ -152,10 +152,60 @@ def test_clones(data):
 
 
 @pytest.mark.parametrize("loss", ["one_vs_rest", "one_vs_rest_squared", "softmax"])
-def test_losses_without_margins_refuse(data, loss):
+@pytest.mark.parametrize("costs", [COSTS, 1.0 - np.eye(3)], ids=["costs", "ones"])
+def test_losses_without_margins_refuse(data, loss, costs):
     X, labels, _ = data
-    with pytest.raises(ValueError, match="cannot take costs between classes"):
-        LinearMulticlassSVC(loss=loss, cost_matrix=COSTS).fit(X, labels)
+    clf = LinearMulticlassSVC(loss=loss, cost_matrix=costs)
+    for train in (clf.fit, clf.partial_fit, LinearMulticlassSVCCV(**clf_params(clf)).fit):
+        with pytest.raises(ValueError, match="cannot take costs between classes"):
+            train(X, labels)
+
+
+def clf_params(clf):
+    return {"loss": clf.loss, "cost_matrix": clf.cost_matrix}
+
+
+@pytest.mark.parametrize("kind", [LinearMulticlassSVCCV, KernelMulticlassSVCCV])
+def test_a_search_minimises_the_mean_cost(data, kind):
+    X, labels, _ = data
+    given = {"Cs": [0.01, 1.0], "cv": 3, "random_state": 0, "cost_matrix": pairs()}
+    found = kind(**given).fit(X, labels)
+    named = kind(scoring="neg_mean_cost", **given).fit(X, labels)
+    np.testing.assert_array_equal(found.scores_, named.scores_)
+    assert (found.scores_ <= 0).all()
+    cost = mean_cost(labels, found.predict(X), COSTS, NAMES)
+    assert found.score(X, labels) == pytest.approx(-cost)
+    weight = np.arange(len(X)) / len(X)
+    weighted = np.average(
+        [mean_cost([a], [b], COSTS, NAMES) for a, b in zip(labels, found.predict(X), strict=True)],
+        weights=weight,
+    )
+    assert found.score(X, labels, weight) == pytest.approx(-weighted)
+    right = kind(scoring="accuracy", **given).fit(X, labels)
+    assert (right.scores_ > 0).all()
+    with pytest.raises(ValueError, match="needs costs"):
+        kind(scoring="neg_mean_cost").fit(X, labels)
+
+
+def test_a_stream_goes_on_after_a_model_file(data, tmp_path):
+    X, labels, _ = data
+    early = labels != "cat"
+    for kind in (LinearMulticlassSVC, LaRankClassifier):
+        clf = kind(cost_matrix=pairs(), random_state=0)
+        clf.partial_fit(X[early], labels[early])
+        polymargin.save(clf, tmp_path / "model.pmz")
+        back = polymargin.load(tmp_path / "model.pmz")
+        back.partial_fit(X, labels)
+        assert back.classes_.tolist() == NAMES.tolist()
+
+
+def test_mean_costs():
+    assert mean_cost(["ant", "bee"], ["bee", "bee"], COSTS, NAMES) == 1.5
+    assert mean_cost(["ant", "bee"], ["bee", "bee"], pairs()) == 1.5
+    with pytest.raises(ValueError, match="does not know: 'cow'"):
+        mean_cost(["cow"], ["bee"], COSTS, NAMES)
+    with pytest.raises(ValueError, match="one length"):
+        mean_cost(["bee"], [], COSTS, NAMES)
 
 
 def changed(value, at=(0, 1)):
@@ -169,6 +219,7 @@ def changed(value, at=(0, 1)):
     [
         (changed(-1.0), "'bee' where 'ant' is true is negative"),
         (changed(np.nan), "not a finite number"),
+        (changed(np.inf), "not a finite number"),
         (changed(1.0, (1, 1)), "on its diagonal, for 'bee'"),
         (COSTS[:2], "must be square"),
         (COSTS[:2, :2], "2 rows and columns, but there are 3 classes"),
@@ -206,3 +257,27 @@ def test_confusions():
     assert from_confusion(counts, NAMES)["ant", "bee"] == costs[0, 1]
     with pytest.raises(ValueError, match="counts"):
         from_confusion(-counts)
+
+
+def test_bad_frames_say_what_is_wrong(data):
+    pandas = pytest.importorskip("pandas")
+    X, labels, _ = data
+    frame = pandas.DataFrame(COSTS, index=NAMES, columns=NAMES)
+    for given, message in (
+        (frame.drop("ant"), "the index of cost_matrix does not know: 'ant'"),
+        (frame.drop(columns="bee"), "the columns of cost_matrix does not know: 'bee'"),
+        (frame.rename(index={"ant": "bee"}), "a label twice in its index"),
+        (frame.replace(3.0, np.nan), "not a finite number"),
+        (frame.astype(object).replace(3.0, "much"), "must be numbers"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            LinearMulticlassSVC(cost_matrix=given).fit(X, labels)
+    more = pandas.DataFrame(np.pad(COSTS, (0, 1)), index=[*NAMES, "dog"], columns=[*NAMES, "dog"])
+    assert set(without_types(more, NAMES)) >= {("ant", "dog"), ("ant", "bee")}
+    np.testing.assert_array_equal(without_types(frame, NAMES), COSTS)
+
+
+def test_smoothing_below_zero_is_refused(data):
+    X, labels, _ = data
+    with pytest.raises(ValueError, match="'smoothing' parameter"):
+        LinearMulticlassSVC(smoothing=-0.1).fit(X, labels)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
-from polymargin import LOSSES, Checkpoint, DualSolver, LinearMulticlassSVC
+from polymargin import LOSSES, Checkpoint, CheckpointError, DualSolver, LinearMulticlassSVC
 from polymargin.io import BlockSource, DataFileError, Dataset, open_directory, write_directory
 from tests.reference import objective
 
@@ -214,3 +215,30 @@ def test_paths_that_are_no_directory_are_named(tmp_path):
         LinearMulticlassSVC().fit(tmp_path / "nothing")
     with pytest.raises(DataFileError, match="not a data directory"):
         LinearMulticlassSVC().fit(tmp_path)
+
+
+def test_costs_between_classes_reach_blocks_and_checkpoints(data, folder, tmp_path):
+    X, y, _ = data
+    names = np.unique(y)
+    costs = np.random.default_rng(1).uniform(0.2, 3.0, (5, 5)) * (1 - np.eye(5))
+    given = {"cost_matrix": costs, "tol": 1e-6, "random_state": 0}
+    stored = LinearMulticlassSVC(memory_limit=LIMIT, store_dual=True, **given).fit(folder)
+    held = LinearMulticlassSVC(**given).fit(X, y)
+    assert stored.objective_ == pytest.approx(held.objective_, rel=1e-5)
+    codes = np.searchsorted(names, y)
+    spec = objective.Spec(
+        X.toarray(), codes, np.ones(len(y)), "crammer_singer", None, 1.0, 5, margins=costs
+    )
+    found = objective.primal(spec, stored.coef_, stored.intercept_)
+    assert found == pytest.approx(stored.objective_, rel=1e-9)
+    assert objective.dual(spec, stored.dual_coef_.T) == pytest.approx(
+        stored.dual_objective_, rel=1e-9
+    )
+    place = Checkpoint(tmp_path / "run", passes=1)
+    halves = LinearMulticlassSVC(memory_limit=LIMIT, checkpoint=place, max_iter=3, **given)
+    with pytest.warns(ConvergenceWarning):
+        halves.fit(folder)
+    with pytest.raises(CheckpointError, match="cost_matrix"):
+        clone(halves).set_params(cost_matrix=2 * costs).fit(folder)
+    resumed = halves.set_params(max_iter=1000).fit(folder)
+    np.testing.assert_array_equal(resumed.coef_, stored.coef_)

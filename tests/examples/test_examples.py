@@ -47,3 +47,15 @@ def test_text_stream_of_clinc150():
 def test_beyond_memory(capsys):
     assert load("beyond_memory").main(["--rows", "20000", "--memory", "6MB"]) > 0.9
     assert "20,000 rows, 7 MB on disk" in capsys.readouterr().out
+
+
+def test_costs_of_a_taxonomy(capsys):
+    example = load("costs_taxonomy")
+    change, low, high = example.main(["--generate", "--splits", "3"])
+    assert low <= change <= high < 0
+    assert "errors within the group" in capsys.readouterr().out
+    intents = [one for group in example.DOMAINS.values() for one in group.split()]
+    assert len(intents) == len(set(intents)) == 150
+    labels = datasets.data_folder() / "clinc150.labels.json"
+    if labels.is_file():
+        assert set(intents) == set(json.loads(labels.read_text()))

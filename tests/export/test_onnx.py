@@ -31,14 +31,14 @@ def linear(**params):
     return LinearMulticlassSVC(random_state=0, tol=1e-2, **params)
 
 
-def run(proto, rows):
+def run(proto, rows, names=("label", "scores")):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(
         proto.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     (name,) = [value.name for value in session.get_inputs()]
-    assert [value.name for value in session.get_outputs()] == ["label", "scores"]
+    assert [value.name for value in session.get_outputs()] == list(names)
     return session.run(None, {name: rows})
 
 
@@ -66,6 +66,18 @@ def test_dense_models(dtype, words, n_classes):
     model = linear().fit(X[rows], labels[Y[rows]])
     proto = to_onnx(model, dtype=dtype)
     assert_same_predictions(model, proto, X, X.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+@pytest.mark.parametrize("params", [{"loss": "softmax"}, {"probability": True}], ids=str)
+def test_probabilities(dtype, n_classes, params):
+    rows = n_classes > Y
+    model = make_pipeline(StandardScaler(), linear(**params)).fit(X[rows], Y[rows].astype(str))
+    names = ("label", "scores", "probabilities")
+    _, scores, found = run(to_onnx(model, dtype=dtype), X[rows].astype(dtype), names)
+    np.testing.assert_allclose(found, model.predict_proba(X[rows]), atol=CLOSE)
+    np.testing.assert_array_equal(found.argmax(axis=1), scores.argmax(axis=1))
 
 
 def test_letter(load_data):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from polymargin import LinearMulticlassSVC
 from polymargin.report import write_report
 from tests.report.conftest import LABELS
 
@@ -12,7 +13,7 @@ from tests.report.conftest import LABELS
 class Opened:
     """A page with everything it said and asked for."""
 
-    def __init__(self, browser, path, **options):
+    def __init__(self, browser, path, n_charts=3, **options):
         self.context = browser.new_context(**options)
         self.page = self.context.new_page()
         self.said, self.asked = [], []
@@ -22,7 +23,8 @@ class Opened:
         self.page.on("request", lambda request: self.asked.append(request.url))
         self.page.goto(path.as_uri())
         self.page.wait_for_function("document.documentElement.dataset.ready === 'true'")
-        self.page.wait_for_function("document.querySelectorAll('.chart svg').length === 3")
+        drawn = f"document.querySelectorAll('.chart svg').length === {n_charts}"
+        self.page.wait_for_function(drawn)
 
     def column(self, table, index):
         return self.page.eval_on_selector_all(
@@ -143,6 +145,24 @@ def test_dark_follows_the_system_and_the_button(browser, path):
         assert (brightness(background(opened.page)) < 128) == (scheme == "light")
         assert opened.said == []
         opened.context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_reliability_is_drawn(browser, tmp_path, scheme):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 400)
+    X = np.eye(3)[y] + 0.6 * rng.normal(size=(400, 3))
+    model = LinearMulticlassSVC(probability=True, random_state=0).fit(X, y)
+    write_report(tmp_path / "r.html", model, X, y)
+    opened = Opened(browser, tmp_path / "r.html", n_charts=4, color_scheme=scheme)
+    chart = opened.page.locator("#reliability-chart")
+    assert chart.locator("path").count() == 2
+    assert chart.locator("circle").count() == opened.page.locator("#bins tbody tr").count() > 3
+    assert "NaN" not in chart.inner_html()
+    chart.locator("svg").hover()
+    assert "probability" in opened.page.inner_text("#tip")
+    assert opened.said == []
+    opened.context.close()
 
 
 def test_a_phone_needs_no_sideways_scrolling(browser, path):

@@ -81,6 +81,12 @@ def test_smoothing_reaches_the_partitions(loss: str) -> None:
     assert clf.objective_ < fitted(source(X, y, 3), **params).dual_objective_
 
 
+def test_temperatures_are_not_for_partitions() -> None:
+    X, y = blobs(n=60)
+    with pytest.raises(ValueError, match="Use loss='softmax'"):
+        fitted(source(X, y, 2), probability=True)
+
+
 def test_a_memory_limit_is_not_for_partitions() -> None:
     X, y = blobs()
     with pytest.raises(ValueError, match="memory_limit is not for partitioned data"):

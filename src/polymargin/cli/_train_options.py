@@ -17,6 +17,7 @@ from polymargin.losses import LOSSES, loss_class
 KERNELS = ["linear", "rbf", "poly", "sigmoid"]
 SCALERS = ["standard", "minmax", "maxabs"]
 TOP_K_LOSSES = [name for name in LOSSES if "top_k" in loss_class(name).parameters]
+WITH_COSTS = [name for name in LOSSES if "margins" in loss_class(name).parameters]
 SMOOTHED = [name for name in LOSSES if "smoothing" in loss_class(name).parameters]
 
 
@@ -96,6 +97,8 @@ class TrainOptions(DataOptions):
     intercept_scaling: float = _model("--intercept-scaling", type=Number(), default=1.0, help="Its value.")
     class_weight: str | None = _model("--class-weight", type=click.Choice(["balanced"]), help="Give every class the same total.")
     weights: tuple[str, ...] = _model("--weight", multiple=True, metavar="LABEL=WEIGHT", help="Of a class; may be repeated.")
+    costs: str | None = _model("--costs", metavar="FILE", help="CSV of what confusions cost, by true (rows) and predicted label.")
+    probability: bool = _model("--probability", is_flag=True, help="Fit a temperature, for predict --proba.")
     tol: float = _training("--tol", "-e", type=Number(), default=1e-3, help="Relative duality gap to reach, certified.")
     max_iter: int | None = _training("--max-iter", type=_count, metavar="N", help="Passes at most. [1000; kernel: 10000 working sets]")
     time_limit: float | None = _training("--time-limit", type=Number(), metavar="SECONDS", help="Stop with the best certified model.")
@@ -123,10 +126,11 @@ NEEDS: tuple[tuple[tuple[str, ...], Counts, str], ...] = (
     (("n_epochs",), lambda o: o.online, "--online"),
     (("smoothing",), lambda o: o.loss in SMOOTHED, f"--loss {' or '.join(SMOOTHED)}"),
     (
-        ("tol", "max_iter", "time_limit", "class_weight", "weights", "loss"),
+        ("tol", "max_iter", "time_limit", "class_weight", "weights", "loss", "probability"),
         lambda o: not o.online,
         "training without --online",
     ),
+    (("costs",), lambda o: o.loss in WITH_COSTS, f"--loss {' or '.join(WITH_COSTS)}"),
     (("hash_bits",), lambda o: o.features == "hash", "--features hash"),
     (("min_df", "max_features"), lambda o: o.features == "tfidf", "--features tfidf"),
 )

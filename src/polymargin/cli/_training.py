@@ -21,7 +21,7 @@ from polymargin.cli._output import Output
 from polymargin.cli._progress import Watch, progress_bar
 from polymargin.cli._train_options import TrainOptions
 from polymargin.estimators import KernelMulticlassSVC, LaRankClassifier, LinearMulticlassSVC
-from polymargin.evaluation import percent
+from polymargin.evaluation import Evaluation, compare, percent
 from polymargin.fitted import Classifier, Examples
 from polymargin.io import Dataset
 from polymargin.solvers import DualSolver, KernelSolver, watching
@@ -156,12 +156,12 @@ def hold_out(data: Dataset, part: float, seed: int) -> tuple[Dataset, Dataset]:
 
 def cross_validate(
     classifier: Trained, steps: Steps, data: Dataset, folds: int, output: Output
-) -> list[float]:
-    """Accuracy on each fold of a model that is trained on the others."""
+) -> list[Evaluation]:
+    """How good on each fold a model is that is trained on the others."""
     y = need_labels(data)
     counts = np.unique(y, return_counts=True)[1]
     kind = StratifiedKFold if counts.min() >= folds else KFold
-    accuracies = []
+    found = []
     order = kind(folds, shuffle=True, random_state=classifier.random_state)
     splits = order.split(np.zeros((len(y), 1)), y)
     with about(f"{data.source}: --cv {folds}"):
@@ -171,6 +171,7 @@ def cross_validate(
             if done.interrupted:
                 raise KeyboardInterrupt
             predicted = done.model.predict(inputs_of(data.take(test)))
-            accuracies.append(float(np.mean(predicted == y[test])))
-            output.note(f"fold {number} of {folds}: accuracy {percent(accuracies[-1])}")
-    return accuracies
+            classes = done.classifier.classes_
+            found.append(compare(y[test], predicted, classes, classifier.cost_matrix))
+            output.note(f"fold {number} of {folds}: accuracy {percent(found[-1].accuracy)}")
+    return found

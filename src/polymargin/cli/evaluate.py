@@ -10,11 +10,12 @@ from typing import Any
 import click
 
 from polymargin.cli._command import command, option, takes
+from polymargin.cli._costs import Costs, read_costs
 from polymargin.cli._data import DataOptions, like_labels, need_labels
 from polymargin.cli._errors import check_output, writing
 from polymargin.cli._model import Model
 from polymargin.cli._output import Output, bold, facts, shorten, table
-from polymargin.evaluation import Evaluation, percent
+from polymargin.evaluation import Evaluation, cost_text, percent
 from polymargin.evaluation import evaluate as evaluate_scores
 from polymargin.fitted import Features
 from polymargin.io import Dataset
@@ -26,26 +27,36 @@ polymargin evaluate model.pmz clinc150.jsonl.gz --split test --report report.htm
 """
 PAIRS = 10
 SHOWN_LABELS = 5
+COSTS_HELP = "Costs between classes, as for train. [the model's]"
 
 
 @command(EXAMPLE)
 @click.argument("model")
 @click.argument("data")
 @takes(DataOptions, "how")
+@option("Data", "--costs", metavar="FILE", help=COSTS_HELP)
 @option("Output", "--pairs", type=click.IntRange(0), default=PAIRS, help="Confused pairs to show.")
 @option("Output", "--report", metavar="FILE", help="Write an HTML report.")
 @takes(Output, "output")
 def evaluate(
-    model: str, data: str, how: DataOptions, pairs: int, report: str | None, output: Output
+    model: str,
+    data: str,
+    how: DataOptions,
+    costs: str | None,
+    pairs: int,
+    report: str | None,
+    output: Output,
 ) -> None:
     """Compare the predictions of MODEL for DATA with its labels.
 
     Prints the accuracy, top-k accuracies, the mean F1 of the classes and which classes are taken
     for which others most often. Examples with a label that the model does not know count as errors.
+    With costs, the mean cost too, and what costs most first.
     """
-    check_output(report, (model, data))
+    check_output(report, (model, data, costs))
     used = Model.load(model)
-    tested = evaluate_on(used, used.read(data, how, output), output)
+    table = None if costs is None else read_costs(costs, used.classes)
+    tested = evaluate_on(used, used.read(data, how, output), output, table)
     if report:
         about = {"model": model, "test data": source_of(data, how.split)}
         report_on(report, model, used, tested, about)
@@ -64,11 +75,11 @@ class Tested:
     found: Evaluation
 
 
-def evaluate_on(model: Model, data: Dataset, output: Output) -> Tested:
-    """Evaluate, and say so where labels are unknown."""
+def evaluate_on(model: Model, data: Dataset, output: Output, costs: Costs | None = None) -> Tested:
+    """Evaluate, and say so where labels are unknown; by default with the model's own costs."""
     y = like_labels(need_labels(data), model.classes)
     X = model.features(data, output)
-    found = evaluate_scores(model.classifier, X, y)
+    found = evaluate_scores(model.classifier, X, y, costs)
     warn_of_unseen(found, data.source, output)
     return Tested(data, X, found)
 
@@ -96,16 +107,35 @@ def describe(found: Evaluation, n_pairs: int = PAIRS) -> list[str]:
     first, *others = facts(
         [
             ("accuracy", accuracy(found)),
+            *_cost_facts(found),
             *((f"top-{k}", percent(value)) for k, value in _top_k(found).items()),
             ("macro F1", percent(found.macro_f1)),
+            *(
+                []
+                if found.calibration_error is None
+                else [("calibration error", percent(found.calibration_error))]
+            ),
         ]
     )
-    pairs = [
-        (shorten(str(p.true)), shorten(str(p.predicted)), f"{p.count:,}", f"{p.share:.0%}")
-        for p in found.confused_pairs(n_pairs)
+    pairs = found.confused_pairs(n_pairs)
+    titles = ["true", "predicted", "#examples", "#of the true class"]
+    rows = [
+        [shorten(str(p.true)), shorten(str(p.predicted)), f"{p.count:,}", f"{p.share:.0%}"]
+        for p in pairs
     ]
-    titles = ("true", "predicted", "#examples", "#of the true class")
-    return [bold(first), *others, *(["", *table(titles, pairs)] if pairs else [])]
+    if found.costs is not None:
+        titles += ["#cost of each", "#of all"]
+        for row, pair in zip(rows, pairs, strict=True):
+            known = pair.cost is not None
+            row += [cost_text(pair.total / pair.count), cost_text(pair.total)] if known else "??"
+    return [bold(first), *others, *(["", *table(titles, rows)] if pairs else [])]
+
+
+def _cost_facts(found: Evaluation) -> list[tuple[str, str]]:
+    if found.mean_cost is None:
+        return []
+    among = f" (of {found.n_examples - found.n_unseen:,} examples)" if found.n_unseen else ""
+    return [("mean cost", cost_text(found.mean_cost) + among)]
 
 
 def _top_k(found: Evaluation) -> dict[str, float]:
@@ -118,8 +148,14 @@ def as_dict(found: Evaluation, n_pairs: int = PAIRS) -> dict[str, object]:
     return {
         "n_examples": found.n_examples,
         "accuracy": found.accuracy,
+        **({} if found.mean_cost is None else {"mean_cost": found.mean_cost}),
         "top_k": _top_k(found),
         "macro_f1": found.macro_f1,
+        **(
+            {}
+            if found.calibration_error is None
+            else {"calibration_error": found.calibration_error}
+        ),
         "n_unseen": found.n_unseen,
         "unseen_labels": found.unseen,
         "confused_pairs": [asdict(pair) for pair in found.confused_pairs(n_pairs)],

@@ -55,8 +55,14 @@ def _lines(path: str, card: ModelCard) -> list[str]:
         *facts(pairs),
         "",
         bold("parameters"),
-        *facts((name, shorten(str(value), 90)) for name, value in shown.items()),
+        *facts((name, _said(value)) for name, value in shown.items()),
     ]
+
+
+def _said(value: object) -> str:
+    if isinstance(value, np.ndarray) and value.ndim == 2:  # costs between classes
+        return f"{' x '.join(map(str, value.shape))} numbers, {value.min():g} to {value.max():g}"
+    return shorten(str(value), 90)
 
 
 def _listed(labels: Sequence[object] | NDArray) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from polymargin.cli._command import command, takes
+from polymargin.cli._costs import read_costs
 from polymargin.cli._data import (
     describe_data,
     like_labels,
@@ -41,7 +42,7 @@ from polymargin.cli._training import (
 )
 from polymargin.cli.evaluate import as_dict, describe, evaluate_on, report_on, source_of
 from polymargin.estimators import KernelMulticlassSVC
-from polymargin.evaluation import percent
+from polymargin.evaluation import Evaluation, cost_text, percent
 from polymargin.io import Dataset, convert_svmlight, detect_format, open_directory, save
 
 EXAMPLE = """
@@ -70,7 +71,7 @@ def train(data: str, options: TrainOptions, output: Output) -> int:
     """
     target, report = _target(data, options), options.report
     for path in (target, report):
-        check_output(path, (data, options.test))
+        check_output(path, (data, options.test, options.costs))
     if report and report == target:
         raise CommandError("--report and -o name the same file", Exit.USAGE)
     if report and target is None:
@@ -206,20 +207,32 @@ def _fit(
     if options.weights:
         classes = np.unique(need_labels(data))
         classifier.set_params(class_weight=_class_weights(options.weights, classes))
+    if options.costs:
+        costs = read_costs(options.costs, np.unique(need_labels(data)))
+        classifier.set_params(cost_matrix=costs)
     steps = preparation(data, options, task.dtype)
     output.note(f"{data.source}: {describe_data(data)}")
     if options.cv:
-        folds = cross_validate(classifier, steps, data, options.cv, output)
-        mean, spread = float(np.mean(folds)), float(np.std(folds))
-        result.add(
-            {"cross_validation": {"accuracy": mean, "std": spread, "folds": folds}},
-            [f"cross-validation accuracy  {percent(mean)} (± {percent(spread)} over the folds)"],
-        )
+        _say_folds(cross_validate(classifier, steps, data, options.cv, output), result)
         if not options.target:
             return None
     if options.checkpoint:
         classifier.set_params(checkpoint=options.checkpoint)
     return fit(classifier, steps, data, output)
+
+
+def _say_folds(folds: list[Evaluation], result: _Result) -> None:
+    """The accuracy of the folds, and with costs what their predictions cost."""
+    each = [one.accuracy for one in folds]
+    mean, spread = float(np.mean(each)), float(np.std(each))
+    value: dict[str, object] = {"accuracy": mean, "std": spread, "folds": each}
+    lines = [("accuracy", f"{percent(mean)} (± {percent(spread)} over the folds)")]
+    costs = [one.mean_cost for one in folds if one.mean_cost is not None]
+    if costs:
+        value["mean_cost"] = float(np.mean(costs))
+        lines.append(("mean cost", cost_text(float(np.mean(costs)))))
+    said = facts([(f"cross-validation {name}", text) for name, text in lines])
+    result.add({"cross_validation": value}, said)
 
 
 def _class_weights(items: tuple[str, ...], classes: NDArray) -> dict[object, float]:

@@ -43,8 +43,8 @@ class DaskLinearMulticlassSVC(PartitionedLinearSVC):
         gathers the dual variables. A `checkpoint` is a file of the client's machine; a fit that
         goes on from it reaches the same tolerance, not the same bits. Where it is given, partitions
         that are lost with their worker begin from it, else from zero.
-    n_jobs, warm_start, memory_limit
-        `n_jobs` is not used by `fit`; the others are refused.
+    n_jobs, warm_start, memory_limit, probability
+        `n_jobs` is not used by `fit`; the others are refused ("softmax" has probabilities).
 
     Attributes
     ----------

@@ -26,7 +26,7 @@ class ConfusedPairsDisplay(Display):
     ----------
     pairs : list of ConfusedPair
         True label, predicted label, number of examples and their share of the true class, most
-        frequent first.
+        frequent first; of a model with costs, most expensive first.
     n_errors : int, default=None
         All errors, those of other pairs too.
     n_examples : int, default=None

@@ -6,18 +6,20 @@ else of a fit is here, for single models, cross-validated ones and paths.
 
 from __future__ import annotations
 
+import copy
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import joblib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.base import BaseEstimator, _fit_context
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import assert_all_finite
+from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -27,15 +29,17 @@ from polymargin.estimators._html import CertificateHTMLMixin
 from polymargin.estimators._progress import PassReporter
 from polymargin.estimators._target import EncodedTarget, encode_target
 from polymargin.estimators.compat import CallbackSupportMixin, check_sample_weight, has_callbacks
+from polymargin.estimators.probabilities import FOLD_TOL, fit_temperature, held_out_parts
 from polymargin.problem import Examples
 from polymargin.solvers import Status
 from polymargin.solvers.progress import Progress
+from polymargin.solvers.settings import draw_seed
 from polymargin.solvers.solution import DualSolution, Outcome, fits
 
 ProblemT = TypeVar("ProblemT", bound=Examples)
 SolutionT = TypeVar("SolutionT", bound=Outcome)
 
-CERTIFIED = ("objective_", "dual_objective_", "dual_gap_", "n_iter_", "history_")
+CERTIFIED = ("objective_", "dual_objective_", "dual_gap_", "n_iter_", "history_", "temperature_")
 
 
 @dataclass(frozen=True)
@@ -108,9 +112,13 @@ class CertifiedClassifier(
         self._set_fitted(prepared.target.classes, prepared.problem, solution)
         if solution.status is Status.INTERRUPTED and not reporter.stopped:
             raise KeyboardInterrupt
+        self._add_to_fit(prepared, solution)
         self._warn_unless_converged(solution)
         context.call_on_fit_task_end(estimator=self, **arguments, reconstruction_attributes={})
         return self
+
+    def _add_to_fit(self, prepared: Prepared[ProblemT], solution: SolutionT) -> None:
+        """What is learned besides, once the fitted attributes are set."""
 
     def _prepare(
         self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None, *, C: float
@@ -194,7 +202,12 @@ class CertifiedClassifier(
 
 
 class WeightedClassifier(CertifiedClassifier[ProblemT, SolutionT]):
-    """One whose examples may have weights."""
+    """One whose examples may have weights, and whose scores may become probabilities."""
+
+    @property
+    @abstractmethod
+    def _needs_temperature(self) -> bool:
+        """Whether a fit must learn what scores are divided by."""
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -220,6 +233,40 @@ class WeightedClassifier(CertifiedClassifier[ProblemT, SolutionT]):
             The fitted estimator.
         """
         return self._fit(X, y, sample_weight)
+
+    def _add_to_fit(self, prepared: Prepared[Any], solution: Any) -> None:
+        """Fit a temperature on scores of models that are not trained on the examples they score."""
+        if not self._needs_temperature:
+            return
+        problem, seed = prepared.problem, draw_seed(self.random_state)
+        parts = held_out_parts(problem.y, problem.c, problem.n_classes, seed)
+        scores = [self._held_out_scores(prepared, solution, part, seed) for part in parts]
+        held = np.concatenate(parts)
+        self.temperature_ = fit_temperature(
+            np.concatenate(scores), problem.y[held], problem.c[held]
+        )
+
+    def _held_out_scores(
+        self, prepared: Prepared[Any], solution: Any, part: NDArray[np.intp], seed: int
+    ) -> NDArray:
+        """Scores of a part of the examples, by a model that is trained on the others."""
+        c = prepared.problem.c.copy()
+        c[part] = 0.0
+        keep = sparse.diags_array((c > 0).astype(solution.block.dtype))
+        block = sparse.csr_array(keep @ solution.block)
+        block.eliminate_zeros()
+        problem = prepared.problem.with_cost(c)
+        model = copy.copy(self)
+        model.__dict__.pop("feature_names_in_", None)  # what it scores has none
+        others = {"checkpoint": None, "store_dual": False, "warm_start": False, "verbose": 0}
+        known = {k: v for k, v in others.items() if k in model._get_param_names()}
+        model.set_params(**known, tol=max(self.tol, FOLD_TOL), random_state=seed)
+        found = model._solve(problem, replace(solution, block=block), None)
+        if found.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        model._set_fitted(prepared.target.classes, problem, found)
+        scores: NDArray = model.decision_function(_safe_indexing(prepared.X, part))
+        return scores
 
 
 def checked_rows(estimator: BaseEstimator, X: Matrix) -> Rows:

@@ -21,8 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 from polymargin.arrays import MatrixLike
 from polymargin.estimators._base import CertifiedClassifier, Prepared, n_threads
 from polymargin.estimators._folds import ModelFolds
-from polymargin.estimators._parameters import SearchParameters
-from polymargin.estimators._search import FoldStep, grid_of, resolve_scorer, search
+from polymargin.estimators._parameters import CostMatrix, SearchParameters
+from polymargin.estimators._search import FoldStep, Scorer, grid_of, resolve_scorer, search
 from polymargin.estimators.compat import CallbackContext, CallbackSupportMixin, takes_weights
 
 
@@ -30,6 +30,7 @@ class CrossValidatedMixin(SearchParameters, CallbackSupportMixin):
     """The search for C and the refit, for an estimator that has the parameters of its model."""
 
     classes_: np.ndarray
+    cost_matrix: CostMatrix
     _model_class: ClassVar[type[CertifiedClassifier]]
     _folds_class: ClassVar[type[ModelFolds]]
 
@@ -74,7 +75,7 @@ class CrossValidatedMixin(SearchParameters, CallbackSupportMixin):
         prepared = model._prepare(X, y, sample_weight, C=1.0)
         model.classes_ = prepared.target.classes
         Cs = np.sort(grid_of(self.Cs, prepared.problem))
-        scorer = resolve_scorer(self.scoring, model.classes_)
+        scorer = self._scorer(model.classes_)
         routed = self._route(scorer, prepared.given_weight, params)
         split = check_cv(self.cv, prepared.y, classifier=True).split
         splits = list(split(prepared.X, prepared.y, **routed.splitter.split))
@@ -166,6 +167,9 @@ class CrossValidatedMixin(SearchParameters, CallbackSupportMixin):
                         setattr(self, name, getattr(model, name))
         task.call_on_fit_task_end(estimator=self, **arguments)
 
+    def _scorer(self, classes: np.ndarray | None = None) -> Scorer:
+        return resolve_scorer(self.scoring, classes, self.cost_matrix)
+
     def _route(self, scorer: Any, weight: Any, params: dict[str, Any]) -> Bunch:
         """Which parameters of `fit` go to the splitter and to the scorer."""
         if _routing_enabled():
@@ -184,7 +188,7 @@ class CrossValidatedMixin(SearchParameters, CallbackSupportMixin):
             .add_self_request(self)
             .add(splitter=self.cv, method_mapping=MethodMapping().add(caller="fit", callee="split"))
             .add(
-                scorer=resolve_scorer(self.scoring),
+                scorer=self._scorer(),
                 method_mapping=to_scorer.add(caller="score", callee="score"),
             )
         )
@@ -212,7 +216,7 @@ class CrossValidatedMixin(SearchParameters, CallbackSupportMixin):
         """
         check_is_fitted(self)
         _raise_for_params(params, self, "score")
-        scorer = resolve_scorer(self.scoring, self.classes_)
+        scorer = self._scorer(self.classes_)
         if sample_weight is not None:
             params["sample_weight"] = sample_weight
         if _routing_enabled():

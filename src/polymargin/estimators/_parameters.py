@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from polymargin.costs import costs_for
 from polymargin.kernel_functions import KERNELS, Kernel
-from polymargin.losses import LOSSES, Loss, Margins, get_loss
+from polymargin.losses import LOSSES, Loss, Margins, check_takes_costs, get_loss
 from polymargin.solvers.settings import RandomState
 
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
@@ -71,12 +71,21 @@ class LossParameters(Parameters):
         dict, StrOptions({"balanced"}), None, default=None
     )
     cost_matrix: CostMatrix = parameter("array-like", dict, None, default=None)
+    probability: bool = parameter("boolean", default=False)
     solver: Any = parameter(HasMethods("solve"), None, default=None)
+
+    @property
+    def _needs_temperature(self) -> bool:
+        """Whether probabilities are wanted that the loss does not give by itself."""
+        return self.probability and not self._loss().gives_probabilities
 
     def _loss(self, classes: ArrayLike | None = None) -> Loss:
         """The loss, with the costs between these classes."""
         loss = get_loss(self.loss, self.top_k, self.smoothing)
-        if self.cost_matrix is None or classes is None:
+        if self.cost_matrix is None:
+            return loss
+        check_takes_costs(self.loss)
+        if classes is None:
             return loss
         return get_loss(
             self.loss, self.top_k, self.smoothing, margins_of(self.cost_matrix, classes)

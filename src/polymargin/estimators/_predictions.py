@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
 from sklearn.utils.metaestimators import available_if
@@ -20,8 +19,8 @@ from polymargin.data import canonical_csr, check_sparse_structure
 from polymargin.estimators._base import n_threads
 from polymargin.estimators._parameters import KernelParameters
 from polymargin.estimators._stored import blocks_of, is_stored
+from polymargin.estimators.probabilities import log_probabilities, temperature_of
 from polymargin.kernel_functions import KernelFunction, TrainingKernel
-from polymargin.losses import LOSSES, loss_class
 from polymargin.solvers.kernel_scores import kernel_scores
 
 
@@ -56,21 +55,31 @@ class TopLabelsMixin:
 
 
 def _has_probabilities(estimator: Any) -> bool:
-    loss = getattr(estimator, "loss", None)
-    if loss in LOSSES and loss_class(loss).gives_probabilities:
+    if temperature_of(estimator) is not None:
         return True
-    raise AttributeError(
-        f"{type(estimator).__name__} gives probabilities with loss='softmax' only; for other "
-        "losses, put it into sklearn.calibration.CalibratedClassifierCV."
-    )
+    name = type(estimator).__name__
+    if not getattr(estimator, "probability", False):
+        raise AttributeError(
+            f"{name} gives probabilities with loss='softmax' or, if it has that parameter, with "
+            "probability=True; other models can be put into "
+            "sklearn.calibration.CalibratedClassifierCV."
+        )
+    if hasattr(estimator, "classes_"):
+        raise AttributeError(
+            f"This {name} has no temperature: it was fitted with probability=False, by "
+            "partial_fit, or interrupted. Call fit with probability=True."
+        )
+    return True  # once it is fitted
 
 
 class ProbabilityMixin(TopLabelsMixin):
-    """Probabilities of the classes, for losses that have them: the softmax of the scores."""
+    """Probabilities of the classes: the softmax of the scores, divided by a temperature."""
 
     @available_if(_has_probabilities)
     def predict_log_proba(self, X: MatrixLike) -> NDArray:
-        """Compute the logarithms of the classes' probabilities; with ``loss="softmax"``.
+        """Compute the logarithms of the classes' probabilities.
+
+        With ``loss="softmax"`` or ``probability=True``.
 
         Parameters
         ----------
@@ -83,14 +92,11 @@ class ProbabilityMixin(TopLabelsMixin):
             In the order of `classes_`.
         """
         scores = self.decision_function(X)
-        if scores.ndim == 1:  # the difference of two
-            scores = np.column_stack([np.zeros_like(scores), scores])
-        logarithms: NDArray = log_softmax(scores, axis=1)
-        return logarithms
+        return log_probabilities(scores, temperature_of(self) or 1.0)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: MatrixLike) -> NDArray:
-        """Compute the classes' probabilities; with ``loss="softmax"``.
+        """Compute the classes' probabilities; with ``loss="softmax"`` or ``probability=True``.
 
         Parameters
         ----------

@@ -16,12 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import get_scorer, make_scorer, top_k_accuracy_score
 
+from polymargin.costs import mean_cost
 from polymargin.problem import Examples
 from polymargin.solvers import Status
 
 WEAKEST, STRONGEST = 1e-2, 1e2  # C times the mean squared length of a row
 ONE_CLEARLY_WORSE = 3.0  # standard errors below the best: one value of C is enough to stop
 TWO_WORSE = 1.0  # the last two values of C are
+COST = "neg_mean_cost"
 _TOP_K = re.compile(r"top_(\d+)_accuracy")
 
 Scorer = Callable[..., float]
@@ -68,11 +70,23 @@ def _checked_values(Cs: Any) -> NDArray[np.float64]:
     return grid
 
 
-def resolve_scorer(scoring: str | Scorer | None, classes: NDArray | None = None) -> Scorer:
-    """The scorer called `scoring`; None is accuracy, ``"top_5_accuracy"`` top-5 accuracy.
+def resolve_scorer(
+    scoring: str | Scorer | None, classes: NDArray | None = None, cost_matrix: Any = None
+) -> Scorer:
+    """The scorer called `scoring`, ``"top_5_accuracy"`` and ``"neg_mean_cost"`` among them.
 
-    `classes` are the labels, for the top-k accuracy of examples that lack some.
+    None is accuracy, with costs the negative mean cost. `classes` are the labels, for the top-k
+    accuracy of examples that lack some, and for the costs.
     """
+    if scoring is None and cost_matrix is not None:
+        scoring = COST
+    if isinstance(scoring, str) and scoring == COST:
+        if cost_matrix is None:
+            raise ValueError(f"scoring={COST!r} needs costs: give a cost_matrix.")
+        cheap: Scorer = make_scorer(
+            mean_cost, greater_is_better=False, cost_matrix=cost_matrix, classes=classes
+        )
+        return cheap
     named = _TOP_K.fullmatch(scoring) if isinstance(scoring, str) else None
     if named is None:
         scorer: Scorer = get_scorer("accuracy" if scoring is None else scoring)

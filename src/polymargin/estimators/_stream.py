@@ -228,6 +228,8 @@ class PartialFitMixin(LinearPredictionMixin):
         stream: Stream | None = vars(self).get("_stream")
         if name in ("coef_", "intercept_") and stream is not None:
             return stream.shown()[name == "intercept_"]
+        if hasattr(type(self), name):  # a method that is not available says why
+            return object.__getattribute__(self, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _scores(self, X: MatrixLike) -> NDArray:

@@ -14,6 +14,7 @@ from polymargin.arrays import Matrix
 from polymargin.estimators._base import (
     CERTIFIED,
     CertifiedClassifier,
+    Prepared,
     SolutionT,
     WeightedClassifier,
     checked_rows,
@@ -112,6 +113,8 @@ class KernelMulticlassSVC(
         Weights of the classes, as in :class:`LinearMulticlassSVC`.
     cost_matrix : array-like of shape (n_classes, n_classes), dict or DataFrame, default=None
         Costs between classes, as in :class:`LinearMulticlassSVC`.
+    probability : bool, default=False
+        Whether to fit a temperature for `predict_proba`, as in :class:`LinearMulticlassSVC`.
     cache_size : float, default=200
         Megabytes for kernel values. No more of them are ever held, apart from a block of 64 MB.
     warm_start : bool, default=False
@@ -157,6 +160,8 @@ class KernelMulticlassSVC(
         Kernel values computed in training.
     gamma_ : float
         The coefficient used.
+    temperature_ : float
+        With `probability`: what scores are divided by for probabilities.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         The features seen during fit; their names, if X has names that are all strings.
 
@@ -216,6 +221,10 @@ class KernelMulticlassSVC(
             progress=progress,
         )
         return solution
+
+    def _add_to_fit(self, prepared: Prepared[KernelProblem], solution: KernelSolution) -> None:
+        super()._add_to_fit(prepared, solution)
+        self.n_kernel_evaluations_ = prepared.problem.kernel.n_evaluations
 
     def _attributes(
         self, classes: NDArray, problem: KernelProblem, solution: KernelSolution

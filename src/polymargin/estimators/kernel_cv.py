@@ -37,8 +37,9 @@ class KernelMulticlassSVCCV(
     cv, scoring, refit, early_stopping
         As in :class:`LinearMulticlassSVCCV`.
     loss, kernel, degree, coef0, top_k, smoothing, tol, max_iter, class_weight, \
-            cost_matrix
-        As in :class:`KernelMulticlassSVC`. A "balanced" `class_weight` is that of the training
+            cost_matrix, probability
+        As in :class:`KernelMulticlassSVC`; `probability` is for the refit, since models of folds
+        have no folds of their own. A "balanced" `class_weight` is that of the training
         part of each fold. For "precomputed", X is the kernel matrix of all examples.
     gamma : {"scale", "auto"} or float, default="scale"
         As in :class:`KernelMulticlassSVC`; "scale" is that of all of X, the same for every fold.
@@ -68,7 +69,7 @@ class KernelMulticlassSVCCV(
     classes_, gamma_
         As in :class:`KernelMulticlassSVC`.
     support_, support_vectors_, dual_coef_, n_support_, objective_, dual_objective_, dual_gap_, \
-            n_iter_, history_
+            n_iter_, history_, temperature_
         With `refit`, those of the model with `C_`, as in :class:`KernelMulticlassSVC`.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         The features seen during fit; their names, if X has names that are all strings.

@@ -99,6 +99,11 @@ class LinearMulticlassSVC(
         as index and columns. For the losses that compare classes: not for "one_vs_rest",
         "one_vs_rest_squared", "softmax" and "top_k_entropy". See :mod:`polymargin.costs` for ways
         to make one.
+    probability : bool, default=False
+        Whether to fit a temperature after training, for `predict_proba` and `predict_log_proba`:
+        the softmax of the scores divided by it. It minimises the log loss of examples that were
+        held out, weighted as in training: all of them in five folds where there are up to 2,000, a
+        fifth (at most 5,000) in one fold from 10,000 on. "softmax" has probabilities without.
     warm_start : bool, default=False
         Whether to start from the dual variables of the previous fit. They are made to fit after a
         change of `C`, of weights or of features. With other labels, another number of examples or
@@ -154,6 +159,8 @@ class LinearMulticlassSVC(
     dual_coef_ : csr_array of shape (n_classes, n_samples), or (1, n_samples) for two classes
         With `store_dual`: the dual variables, signed such that ``dual_coef_ @ X`` is `coef_` at
         the optimum. For two classes, the rows are combined as those of `coef_`.
+    temperature_ : float
+        With `probability`: what scores are divided by for probabilities.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         The features seen during fit; their names, if X has names that are all strings.
 

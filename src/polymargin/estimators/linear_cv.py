@@ -32,8 +32,9 @@ class LinearMulticlassSVCCV(
         The folds, as everywhere in scikit-learn: None means 5 stratified folds, an integer that
         many. Every class must occur in the training part of every fold.
     scoring : str or callable, default=None
-        A scorer's name, a callable ``scorer(estimator, X, y)``, or ``"top_3_accuracy"`` and the
-        like for the share of examples whose label is among the 3 best. None means accuracy.
+        A scorer's name, a callable ``scorer(estimator, X, y)``, ``"top_3_accuracy"`` and the like
+        for the share of examples whose label is among the 3 best, or ``"neg_mean_cost"`` for what
+        predictions cost. None means accuracy; with a `cost_matrix`, ``"neg_mean_cost"``.
     refit : bool, default=True
         Whether to train the model on all data with the chosen C. Without, there is no model to
         predict with, only `C_` and the scores.
@@ -43,8 +44,9 @@ class LinearMulticlassSVCCV(
         two by one each. The scores of larger values are then NaN. It keeps the state of all folds
         in memory, otherwise that of `n_jobs` of them.
     loss, top_k, smoothing, tol, max_iter, fit_intercept, intercept_scaling, class_weight, \
-            cost_matrix, store_dual
-        As in :class:`LinearMulticlassSVC`. A "balanced" `class_weight` is that of the training
+            cost_matrix, probability, store_dual
+        As in :class:`LinearMulticlassSVC`; `probability` is for the refit, since models of folds
+        have no folds of their own. A "balanced" `class_weight` is that of the training
         part of each fold.
     random_state : int, RandomState instance or None, default=None
         Determines the order in which passes visit the examples, not the folds. The same integer
@@ -70,7 +72,7 @@ class LinearMulticlassSVCCV(
     dual_gaps_ : ndarray of shape (n_folds, n_Cs)
         The certified gap of each fold's model.
     coef_, intercept_, classes_, objective_, dual_objective_, dual_gap_, n_iter_, history_, \
-            dual_coef_
+            dual_coef_, temperature_
         With `refit`, those of the model with `C_`, as in :class:`LinearMulticlassSVC`.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         The features seen during fit; their names, if X has names that are all strings.

@@ -235,6 +235,11 @@ class PartitionedLinearSVC(LinearMulticlassSVC):
                 "memory_limit is not for partitioned data: make the partitions smaller, or limit "
                 "the memory of the workers."
             )
+        if self._needs_temperature:
+            raise ValueError(
+                "probability=True is not for partitioned data: its folds need the rows in one "
+                "place. Use loss='softmax', which has probabilities."
+            )
         summaries = X.look()
         labels, totals = joint_labels(summaries)
         self.n_features_in_, dtype = joint_shape(summaries)

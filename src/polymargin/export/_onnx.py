@@ -1,8 +1,8 @@
 """Models in ONNX, through skl2onnx.
 
 The graph has the outputs ``label`` (int64 or strings) and ``scores`` (a column per class, in the
-order of ``classes_``; for two classes, the score and its negative). The labels are also in the
-model's metadata, as JSON under "classes".
+order of ``classes_``; for two classes, the score and its negative), and ``probabilities`` where the
+model has them. The labels are also in the model's metadata, as JSON under "classes".
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def to_onnx(
     -------
     onnx.ModelProto
         The model. Its input is ``X``, of shape (n, n_features), or ``text``, of shape (n, 1); its
-        outputs are ``label`` and ``scores``.
+        outputs are ``label`` and ``scores``, and ``probabilities`` of a model that has them.
 
     Raises
     ------

@@ -12,6 +12,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from polymargin.estimators.probabilities import temperature_of
 from polymargin.fitted import Linear, per_class
 from polymargin.models import ModelFileError
 
@@ -27,12 +28,19 @@ if TYPE_CHECKING:
     from skl2onnx.common._topology import Operator, Scope, Variable
 
 OPSET = 17
-# from X, weights, constants and labels to label and scores: kind, inputs, output, options
-NODES: tuple[tuple[str, list[str], str, dict[str, int]], ...] = (
+OUTPUTS = ("label", "scores", "probabilities")
+Node = tuple[str, list[str], str, dict[str, int]]  # kind, inputs, output, options
+# from X, weights, constants and labels to label and scores
+NODES: tuple[Node, ...] = (
     ("MatMul", ["X", "weights"], "products", {}),
     ("Add", ["products", "constants"], "scores", {}),
     ("ArgMax", ["scores"], "best", {"axis": 1, "keepdims": 0}),
     ("Gather", ["labels", "best"], "label", {"axis": 0}),
+)
+# and where the model has a temperature
+PROBABILITY_NODES: tuple[Node, ...] = (
+    ("Div", ["scores", "temperature"], "cooled", {}),
+    ("Softmax", ["cooled"], "probabilities", {"axis": 1}),
 )
 _WORD = r"[\p{L}\p{N}_]"  # what \w is in Python; in RE2, which ONNX runtimes use, \w is ASCII
 _TOKENS = {
@@ -131,7 +139,9 @@ def _declare_outputs(
     words = _label_tensor(model.classes_).dtype == object
     label = types.StringTensorType() if words else types.Int64TensorType()
     operator.outputs.append(scope.declare_local_variable("label", label))
-    operator.outputs.append(scope.declare_local_variable("scores", _number_type(operator)()))
+    names = ["scores"] if temperature_of(model) is None else ["scores", "probabilities"]
+    for name in names:
+        operator.outputs.append(scope.declare_local_variable(name, _number_type(operator)()))
     return operator.outputs
 
 
@@ -143,23 +153,27 @@ def _number_type(operator: Operator) -> type:
 def _set_shapes(operator: Operator) -> None:
     n, k = operator.inputs[0].get_first_dimension(), len(operator.raw_operator.classes_)
     operator.outputs[0].type.shape = [n]
-    operator.outputs[1].type = _number_type(operator)([n, k])
+    for output in operator.outputs[1:]:
+        output.type = _number_type(operator)([n, k])
 
 
 def _add_nodes(scope: Scope, operator: Operator, container: ModelComponentContainer) -> None:
-    model, (label, scores) = operator.raw_operator, operator.outputs
+    model = operator.raw_operator
     dtype = np.float64 if _number_type(operator) is types.DoubleTensorType else np.float32
     constants = {
         "weights": np.ascontiguousarray(per_class(model.coef_).T, dtype=dtype),
         "constants": np.asarray(per_class(model.intercept_), dtype=dtype),
         "labels": _label_tensor(model.classes_),
     }
-    names = {
-        "X": operator.inputs[0].full_name,
-        "scores": scores.full_name,
-        "label": label.full_name,
-    }
-    for name in (*constants, "products", "best"):
+    names = {"X": operator.inputs[0].full_name}
+    for name, output in zip(OUTPUTS, operator.outputs, strict=False):
+        names[name] = output.full_name
+    nodes, temperature = NODES, temperature_of(model)
+    if temperature is not None:  # the scores of two classes are opposite: twice their difference
+        half = 2 if len(model.classes_) == 2 else 1
+        constants["temperature"] = np.asarray(half * temperature, dtype=dtype)
+        nodes += PROBABILITY_NODES
+    for name in (*constants, "products", "best", "cooled"):
         names[name] = scope.get_unique_variable_name(name)
     for name, values in constants.items():
         if values.dtype == object:
@@ -167,7 +181,7 @@ def _add_nodes(scope: Scope, operator: Operator, container: ModelComponentContai
         else:  # a list of all weights would take much memory
             content = onnx.numpy_helper.from_array(values)
         container.add_initializer(names[name], onnx.TensorProto.STRING, values.shape, content)
-    for node, inputs, output, options in NODES:
+    for node, inputs, made, options in nodes:
         name = scope.get_unique_operator_name(node)
         given = [names[one] for one in inputs]
-        container.add_node(node, given, [names[output]], op_version=OPSET, name=name, **options)
+        container.add_node(node, given, [names[made]], op_version=OPSET, name=name, **options)

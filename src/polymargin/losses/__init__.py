@@ -25,7 +25,7 @@ from polymargin.core import core
 from polymargin.losses.base import Loss
 from polymargin.losses.margins import Margins
 
-__all__ = ["LOSSES", "Loss", "Margins", "get_loss", "loss_class"]
+__all__ = ["LOSSES", "Loss", "Margins", "check_takes_costs", "get_loss", "loss_class"]
 
 LOSSES: tuple[str, ...] = tuple(core.loss_names())
 
@@ -46,6 +46,16 @@ def losses_with(parameter: str) -> list[str]:
     return [name for name in LOSSES if parameter in loss_class(name).parameters]
 
 
+def check_takes_costs(name: str) -> None:
+    """Raise ``ValueError`` for a loss that has no margins between classes."""
+    cls = loss_class(name)
+    if "margins" not in cls.parameters:
+        raise ValueError(
+            f"loss={name!r} cannot take costs between classes: {cls.no_costs}. Leave cost_matrix "
+            f"out, or use {', '.join(repr(one) for one in losses_with('margins'))}."
+        )
+
+
 def get_loss(
     name: str,
     top_k: int | None = None,
@@ -60,9 +70,6 @@ def get_loss(
     cls, given = loss_class(name), {"top_k": top_k, "smoothing": smoothing, "margins": margins}
     if smoothing != 0 and "smoothing" not in cls.parameters:
         raise ValueError(f"loss={name!r} is smooth by itself: leave smoothing at 0.")
-    if margins is not None and "margins" not in cls.parameters:
-        raise ValueError(
-            f"loss={name!r} cannot take costs between classes: {cls.no_costs}. Leave cost_matrix "
-            f"out, or use {', '.join(repr(one) for one in losses_with('margins'))}."
-        )
+    if margins is not None:
+        check_takes_costs(name)
     return cls(**{parameter: given[parameter] for parameter in cls.parameters})

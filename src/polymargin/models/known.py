@@ -25,7 +25,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from polymargin.costs import costs_for
+from polymargin.costs import costs_for, without_types
 from polymargin.estimators import (
     KernelMulticlassSVC,
     KernelMulticlassSVCCV,
@@ -60,8 +60,8 @@ def encode_object(value: Any, where: str, encoder: Encoder) -> Json:
         params["steps"] = [list(step) for step in value.steps]
     if "checkpoint" in params:  # a place on the machine that trained the model
         params["checkpoint"] = None
-    if params.get("cost_matrix") is not None:  # as an array, whatever it was given as
-        params["cost_matrix"] = costs_for(params["cost_matrix"], value.classes_)
+    if params.get("cost_matrix") is not None:  # a mapping or a DataFrame of any kind
+        params["cost_matrix"] = without_types(params["cost_matrix"], value.classes_)
     _refuse_what_reads_files(params)
     state = {
         key: one
@@ -146,6 +146,9 @@ def _check_classes(model: Any) -> int:
     _require(type(width) is int and width >= 0, "n_features_in_ is not a count")
     if hasattr(model, "feature_names_in_"):
         _require_array(model, "feature_names_in_", (width,), "UO")
+    if hasattr(model, "temperature_"):
+        warm = type(model.temperature_) is float and 0 < model.temperature_ < np.inf
+        _require(warm, "temperature_ is not a positive number")
     if model.cost_matrix is not None:
         costs_for(model.cost_matrix, classes)
     return 1 if len(classes) == 2 else len(classes)

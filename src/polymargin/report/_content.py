@@ -21,6 +21,7 @@ Curve = dict[str, list[float | None]]
 MOST_CELLS = 60_000  # of the confusion matrix; beyond, the smallest counts are left out
 LARGEST_K = 50  # of the top-k curve
 CLUSTERED = 1500  # labels up to which the matrix is ordered by similarity
+MOST_ENTRIES = 12  # of a mapping that is shown
 HIDDEN = {"verbose", "warm_start", "store_dual", "checkpoint"}  # these do not describe a model
 
 
@@ -61,6 +62,8 @@ def _changed(estimator: BaseEstimator) -> str:
 
 
 def _said(value: object) -> str:
+    if isinstance(value, np.ndarray) or (isinstance(value, Mapping) and len(value) > MOST_ENTRIES):
+        return f"{np.size(value) if isinstance(value, np.ndarray) else len(value):,} numbers"
     return shorten(value.__name__ if isinstance(value, type) else str(value))
 
 
@@ -161,3 +164,13 @@ def similar_together(found: Evaluation) -> NDArray[np.intp]:
 def top_k_points(found: Evaluation) -> list[float]:
     """Top-k accuracies, from k = 1."""
     return [float(f"{value:.6g}") for value in found.top_k_curve(LARGEST_K)]
+
+
+def reliability_points(found: Evaluation) -> list[dict[str, float]] | None:
+    """Confidence, accuracy and number of examples of every bin, where there are probabilities."""
+    if found.confidence is None:
+        return None
+    return [
+        {"confidence": one.confidence, "accuracy": one.accuracy, "count": one.count}
+        for one in found.reliability()
+    ]

@@ -118,6 +118,7 @@ def render_report(
         "training": training,
         "confusion": None if found is None else content.confusion_cells(found),
         "topK": None if found is None else content.top_k_points(found),
+        "reliability": None if found is None else content.reliability_points(found),
         "features": lists,
     }
     settings = sections.data_and_settings(model, classifier, found, data or {})
@@ -131,6 +132,9 @@ def render_report(
             ("top-k", "Top-k", "Top-k accuracy", sections.TOP_K),
             ("classes", "Classes", "Classes", sections.classes(found, labels)),
         ]
+    if found is not None and found.confidence is not None:
+        body = sections.calibration(found)
+        shown.insert(-1, ("calibration", "Calibration", "Probabilities", body))
     if lists is not None:
         body = sections.features(labels[: len(classifier.classes_)])
         shown.append(("features", "Features", "Strongest features", body))

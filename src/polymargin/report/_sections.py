@@ -8,7 +8,7 @@ from importlib import resources
 
 import numpy as np
 
-from polymargin.evaluation import Evaluation, percent
+from polymargin.evaluation import ConfusedPair, Evaluation, cost_text, percent
 from polymargin.fitted import Classifier
 from polymargin.report import _content as content
 from polymargin.report._features import Mistake
@@ -30,6 +30,8 @@ def tiles(classifier: Classifier, found: Evaluation | None) -> str:
     shown: list[tuple[str, str, str]] = []
     if found is not None:
         shown.append((percent(found.accuracy), "accuracy", f"{found.n_examples:,} examples"))
+        if found.mean_cost is not None:
+            shown.append((cost_text(found.mean_cost), "mean cost", "of a prediction"))
         if found.n_classes > 2:
             k = 5 if found.n_classes > 5 else 2
             shown.append((percent(found.top_k_accuracy(k)), f"top-{k} accuracy", ""))
@@ -88,22 +90,61 @@ def confusion(found: Evaluation) -> str:
     if not pairs:
         return "<p>Every test example is classified correctly.</p>"
     codes = {label: code for code, label in enumerate(found.labels.tolist())}
-    rows = []
-    for pair in pairs:
-        bar = f'<i class="bar" style="width:{3.5 * pair.count / pairs[0].count:.2f}em"></i>'
-        cells = (
-            f"<td>{_label(pair.true)}</td><td>{_label(pair.predicted)}</td>"
-            + _number(str(pair.count), f"{bar}{pair.count:,}")
-            + _number(f"{pair.share:.6f}", f"{pair.share:.0%}")
+    largest = max(pair.total for pair in pairs) or 1.0
+    rows = [
+        _row(
+            codes[pair.true],
+            codes[pair.predicted],
+            _pair_cells(pair, largest, costs=found.costs is not None),
+            ' tabindex="0"',
         )
-        rows.append(_row(codes[pair.true], codes[pair.predicted], cells, ' tabindex="0"'))
-    table = _sortable("pairs", ("true", "predicted", "#examples", "#share"), rows, "find a class")
+        for pair in pairs
+    ]
+    titles, first = ["true", "predicted", "#examples", "#share"], "most frequent"
+    if found.costs is not None:
+        titles, first = [*titles, "#cost"], "most expensive"
+    table = _sortable("pairs", titles, rows, "find a class")
     n = found.n_examples
     return (
-        f"<p>{n - found.n_correct:,} of {n:,} test examples are wrong. The most frequent "
+        f"<p>{n - found.n_correct:,} of {n:,} test examples are wrong. The {first} "
         "confusions first, each with its share of the true class; click one to see it in the "
         'matrix and among the mistakes.</p><div class="columns wide-right">'
         f"<div>{table}</div>{asset('heat_map.html')}</div>"
+    )
+
+
+def _pair_cells(pair: ConfusedPair, largest: float, *, costs: bool) -> str:
+    """A bar as long as what the pair costs in all, or as its number of examples."""
+    bar = f'<i class="bar" style="width:{3.5 * pair.total / largest:.2f}em"></i>'
+    cells = (
+        f"<td>{_label(pair.true)}</td><td>{_label(pair.predicted)}</td>"
+        + _number(str(pair.count), f"{'' if costs else bar}{pair.count:,}")
+        + _number(f"{pair.share:.6f}", f"{pair.share:.0%}")
+    )
+    if not costs:
+        return cells
+    if pair.cost is None:
+        return cells + _number("-1", "–")
+    return cells + _number(f"{pair.total:.6g}", f"{bar}{cost_text(pair.total)}")
+
+
+def calibration(found: Evaluation) -> str:
+    """Whether probabilities mean what they say: a reliability diagram, and its numbers."""
+    rows = [
+        f"<tr><td>{100 * one.low:.0f} to {100 * one.high:.0f} %</td>"
+        + _number(f"{one.confidence:.6f}", f"{100 * one.confidence:.1f}")
+        + _number(f"{one.accuracy:.6f}", f"{100 * one.accuracy:.1f}")
+        + _number(str(one.count), f"{one.count:,}")
+        + "</tr>"
+        for one in found.reliability()
+    ]
+    titles = ("probability", "#mean %", "#right %", "#examples")
+    return (
+        "<p>How often predictions of some probability are right; on the dashed line, as often as "
+        "they say. Expected calibration error: "
+        f"<b>{percent(found.calibration_error or 0.0)}</b>, the mean distance from that line.</p>"
+        '<div class="columns"><div class="chart" id="reliability-chart"></div>'
+        f"<div>{_sortable('bins', titles, rows, 'find a bin')}</div></div>"
     )
 
 

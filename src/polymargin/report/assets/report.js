@@ -209,6 +209,14 @@ if (data.topK) lineChart("top-k-chart", () => ({
   series: [{ name: "top-k accuracy", kind: "blue", dots: true, points: data.topK.map((value, i) => [i + 1, value]) }],
 }));
 
+if (data.reliability) lineChart("reliability-chart", () => ({
+  xName: "probability of the predicted class", percent: true,
+  series: [
+    { name: "as said", kind: "target", points: [[0, 0], [1, 1]] },
+    { name: "right", kind: "blue", dots: true, points: data.reliability.map((bin) => [bin.confidence, bin.accuracy]) },
+  ],
+}));
+
 // --- confusion matrix ---
 function heatMap(canvas, cells) {
   const n = data.labels.length, draws = canvas.getContext("2d");

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
+#include "base/pages.hpp"
 #include "base/simd.hpp"
 #include "losses/dual_entry.hpp"
 
@@ -48,6 +48,7 @@ class DualRows {
 
   private:
     static constexpr std::int64_t kSlab = std::int64_t(1) << 18;
+    static constexpr std::int64_t kPerRow = 16;  // entries, where rows are too few for a slab
 
     static int capacity(std::uint8_t order) { return order == 0 ? 0 : 1 << order; }
 
@@ -60,9 +61,9 @@ class DualRows {
         }
         const std::int64_t want = capacity(order);
         if (want > left_) {
-            const std::int64_t slab = std::max(kSlab, want);
-            slabs_.push_back(std::make_unique_for_overwrite<Entry[]>(slab));
-            next_ = slabs_.back().get();
+            const std::int64_t slab = std::max(std::min(kSlab, kPerRow * size()), want);
+            slabs_.push_back(take_pages(std::size_t(slab) * sizeof(Entry)));
+            next_ = static_cast<Entry*>(slabs_.back().get());
             left_ = slab;
         }
         Entry* p = next_;
@@ -80,7 +81,7 @@ class DualRows {
     std::vector<Entry*> start_;
     std::vector<std::int32_t> count_;
     std::vector<std::uint8_t> order_;  // log2 of the row's capacity, 0: none
-    std::vector<std::unique_ptr<Entry[]>> slabs_;
+    std::vector<Pages> slabs_;
     std::array<std::vector<Entry*>, 32> free_;
     Entry* next_ = nullptr;
     std::int64_t left_ = 0;

@@ -10,7 +10,7 @@
 #include "base/gemm.hpp"
 #include "base/parallel.hpp"
 #include "rows/rows.hpp"
-#include "sweeps/dual_rows.hpp"
+#include "sweeps/class_ranges.hpp"
 #include "sweeps/visit.hpp"
 
 namespace pm {
@@ -78,9 +78,9 @@ class PreciseScores {
 // examples that X holds.
 template <class Loss, class Matrix, class T>
 void evaluate_examples(const Loss& loss, const Matrix& X, const T* W, std::int64_t ld,
-                       const Examples<T>& ex, const DualRows<T>& dual, int threads, double* value,
+                       const Examples<T>& ex, const ClassRanges<T>& dual, Team& team, double* value,
                        double* gap) {
-    Team(threads).ranges(X.n, 1, [&](int, std::int64_t begin, std::int64_t end) {
+    team.ranges(X.n, 1, [&](int, std::int64_t begin, std::int64_t end) {
         const int padded = static_cast<int>(ld);
         Block<double> work(padded);
         PreciseScores<Matrix, T>(X, W, ld).of(begin, end, [&](std::int64_t i, double* s) {
@@ -89,44 +89,48 @@ void evaluate_examples(const Loss& loss, const Matrix& X, const T* W, std::int64
             margins_from_scores(loss, s, ex.n_classes, padded, ex.y[i]);
             value[i] = ex.c[i] * loss.value(s, padded, work);
             if (ex.squared_norm[i] == 0) return;
-            const auto* row = dual.row(i);
-            const double p_dot_h =
-                inner_product(row, dual.count(i), s, [row](int e) { return row[e].cls; });
-            gap[i] = gap_share(value[i], p_dot_h, loss.conjugate(row, dual.count(i), ex.c[i]));
+            double p_dot_h = 0, conjugate = 0;
+            dual.for_each_part(i, [&](const auto* row, int count, int first) {
+                p_dot_h +=
+                    inner_product(row, count, s + first, [row](int e) { return row[e].cls; });
+                conjugate += loss.conjugate(row, count, ex.c[i]);
+            });
+            gap[i] = gap_share(value[i], p_dot_h, conjugate);
         });
     });
 }
 
 // The dual value without -1/2 ||V||^2.
 template <class Loss, class T>
-double dual_sum(const Loss& loss, const Examples<T>& ex, const DualRows<T>& dual) {
+double dual_sum(const Loss& loss, const Examples<T>& ex, const ClassRanges<T>& dual) {
     double total = 0;
     for (std::int64_t i = 0; i < dual.size(); ++i)
-        total += dual_share(loss, ex.y[i], ex.c[i], dual.row(i), dual.count(i));
+        dual.for_each_part(i, [&](const auto* row, int count, int) {
+            total += dual_share(loss, ex.y[i], ex.c[i], row, count);
+        });
     return total;
 }
 
 // Adds the examples that X holds to V for the classes [first, last), (d + 1 with a constant
 // feature) x (last - first).
 template <class Matrix, class T>
-void rebuild_weights(const Matrix& X, const Examples<T>& ex, bool coupled, const DualRows<T>& dual,
-                     int first, int last, double* V) {
+void rebuild_weights(const Matrix& X, const Examples<T>& ex, bool coupled,
+                     const ClassRanges<T>& dual, int first, int last, double* V) {
     const std::int64_t width = last - first;
     std::vector<std::int64_t> column;
     std::vector<double> value;
     for (std::int64_t r = 0; r < X.n; ++r) {
         const std::int64_t i = X.held.example_at(r);
-        const auto* row = dual.row(i);
         column.clear();
         value.clear();
         double sigma = 0;
-        for (int e = 0; e < dual.count(i); ++e) {
-            const bool own = row[e].cls == ex.y[i];
-            sigma += double(row[e].p);
-            if (row[e].cls < first || row[e].cls >= last || row[e].p == T(0)) continue;
-            column.push_back(row[e].cls - first);
-            value.push_back(own ? double(row[e].p) : -double(row[e].p));
-        }
+        dual.for_each_entry(i, [&](const DualEntry<T>& entry) {
+            const bool own = entry.cls == ex.y[i];
+            sigma += double(entry.p);
+            if (entry.cls < first || entry.cls >= last || entry.p == T(0)) return;
+            column.push_back(entry.cls - first);
+            value.push_back(own ? double(entry.p) : -double(entry.p));
+        });
         if (coupled && sigma != 0 && ex.y[i] >= first && ex.y[i] < last) {
             column.push_back(ex.y[i] - first);
             value.push_back(sigma);

@@ -70,6 +70,10 @@ class DualSolver(Settings):
         Sweep dense data in blocks of examples (the same iterates up to rounding): pays where the
         weights are larger than the caches, and uses ``n_jobs`` threads. False: one at a time;
         ``"auto"`` knows a third way between them, a few at a time.
+    parallel : "auto" or bool, default="auto"
+        Share the visits of a pass out among the ``n_jobs`` threads, for the losses whose classes do
+        not depend on each other (one_vs_rest, one_vs_rest_squared): each thread has a range of
+        classes. The last digits depend on ``n_jobs`` then. ``"auto"``: where a pass is worth it.
     newton : "auto" or bool, default="auto"
         A second-order phase after the sweeps, for dense rows: chosen where the gap falls so slowly
         that it should need half the effective passes at most (with up to 800 features and 32
@@ -96,6 +100,7 @@ class DualSolver(Settings):
     effort: float = 5.0
     acceleration: Literal["auto"] | bool | float = "auto"
     blocked: Literal["auto"] | bool = "auto"
+    parallel: Literal["auto"] | bool = "auto"
     newton: Literal["auto"] | bool = "auto"
     certify: bool = True
     time_limit: float | None = None
@@ -253,8 +258,10 @@ class DualSolver(Settings):
                 'acceleration must be "auto", True, False or a non-negative number, got '
                 f"{choice!r}."
             )
-        if not isinstance(self.blocked, bool) and self.blocked != "auto":
-            raise ValueError(f'blocked must be "auto", True or False, got {self.blocked!r}.')
+        for name in ("blocked", "parallel"):
+            value = getattr(self, name)
+            if not isinstance(value, bool) and value != "auto":
+                raise ValueError(f'{name} must be "auto", True or False, got {value!r}.')
         self._check_newton(problem)
         MostSeconds(self.time_limit)
         self._check_stopping(problem)

@@ -27,6 +27,7 @@ from polymargin.solvers.engines.base import SavableEngine, Seen
 from polymargin.solvers.newton.follow_up import FollowUp
 from polymargin.solvers.newton.handover import may_follow
 from polymargin.solvers.sequential import SequentialSchedule
+from polymargin.solvers.sharing import class_ranges
 from polymargin.solvers.shrinking import AdaptiveSchedule
 from polymargin.solvers.solution import DualSolution, best_factor, check_start, feasible_block
 from polymargin.solvers.state import Pass, State, SweepTotals
@@ -88,7 +89,7 @@ class LinearEngine(SavableEngine[LinearModel]):
         self.n_jobs = n_jobs
         self._rng = rng
         self._few = not settings.certify and max_iter <= FEW_PASSES
-        self.state = State(problem)
+        self.state = State(problem, n_jobs)
         self._mode = sweep_mode(self.state, settings.blocked, n_jobs)
         self.state.set_method(
             *problem.loss.check_restricted(settings.restricted, settings.restricted_tol)
@@ -96,6 +97,9 @@ class LinearEngine(SavableEngine[LinearModel]):
         rule = settings.stopping
         needs_violation = rule is not None and rule.needs_violation
         self._violation = self.state.track_violation() if needs_violation else None
+        ranges = 1 if needs_violation else class_ranges(self.state, settings.parallel)
+        if ranges > 1:
+            self.state.cut_classes(ranges)
         self.outer: OuterLoop | None = None
         self._begin()
 

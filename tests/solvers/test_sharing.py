@@ -71,8 +71,8 @@ def test_no_thread_is_left_behind():
 
 
 def test_a_cut_is_made_where_it_pays():
-    small, large = make_problem("one_vs_rest"), make_problem("one_vs_rest", n=9000, n_classes=60)
-    coupled = make_problem("crammer_singer", n=9000, n_classes=60)
+    small, large = make_problem("one_vs_rest"), make_problem("one_vs_rest", n=20000, n_classes=60)
+    coupled = make_problem("crammer_singer", n=20000, n_classes=60)
     assert class_ranges(State(small, n_jobs=2), "auto") == 1
     assert class_ranges(State(small, n_jobs=2), True) == 2
     assert class_ranges(State(large, n_jobs=2), "auto") == 2

@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 OLDEST_VENV ?= .venv-oldest
 SANITIZE_VENV ?= .venv-sanitize
+THREADS_VENV ?= .venv-threads
 PYTEST_WORKERS ?= 2
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
@@ -24,6 +25,7 @@ endif
 BIN := $(VENV)/$(BIN_DIR)
 OLDEST_BIN := $(OLDEST_VENV)/$(BIN_DIR)
 SANITIZE_BIN := $(SANITIZE_VENV)/$(BIN_DIR)
+THREADS_BIN := $(THREADS_VENV)/$(BIN_DIR)
 
 PYTHON_CODE := src/polymargin tests benchmarks examples tools
 KERNELS := $(shell find src/core -name '*.hpp' -o -name '*.cpp' 2>/dev/null)
@@ -35,11 +37,12 @@ WHEEL = $$(ls $(WHEELS)/polymargin-*.whl)
 # The sanitizer runtimes must be loaded before Python itself; libstdc++ too, or the interceptor
 # of C++ exceptions finds nothing to call. Their reports go straight to stderr, hence --capture=sys
 # where they are used: pytest would lose them when the process is ended.
+THREAD_RUNTIMES = $(foreach library,tsan stdc++,$(shell $(CXX) -print-file-name=lib$(library).so))
 SANITIZER_RUNTIMES = $(foreach library,asan ubsan stdc++,$(shell $(CXX) -print-file-name=lib$(library).so))
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-scale test test-oldest lint format bench bench-embeddings bench-full bench-kernel bench-path bench-regression bench-stream \
-	results papers papers-full sanitize clean
+	results papers papers-full sanitize sanitize-threads clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1 /' | \
@@ -120,8 +123,16 @@ sanitize: $(SANITIZE_VENV)/.package ## run the kernel tests under the address an
 		tests/data tests/files/test_svmlight.py tests/estimators/test_kernel.py tests/estimators/test_larank.py \
 		tests/estimators/test_larank_stream.py tests/estimators/test_partial_fit.py $(PYTEST_ARGS)
 
+# The threads of OpenBLAS are not built with the sanitizer, so there is one only. A forked child
+# that starts threads is what the sanitizer refuses, so that test is left out.
+sanitize-threads: $(THREADS_VENV)/.package ## run the tests of threaded sweeps under the thread sanitizer
+	LD_PRELOAD="$(THREAD_RUNTIMES)" OPENBLAS_NUM_THREADS=1 \
+	TSAN_OPTIONS=halt_on_error=1:exitcode=66:ignore_noninstrumented_modules=1 \
+	$(THREADS_BIN)/python -m pytest -p no:cacheprovider --capture=sys -k "not forked" tests/core/test_class_ranges.py \
+		tests/core/test_sweeps.py tests/solvers/test_sharing.py $(PYTEST_ARGS)
+
 clean: ## remove environments, builds and caches
-	rm -rf $(VENV) $(OLDEST_VENV) $(SANITIZE_VENV) build dist wheelhouse
+	rm -rf $(VENV) $(OLDEST_VENV) $(SANITIZE_VENV) $(THREADS_VENV) build dist wheelhouse
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -176,5 +187,12 @@ $(SANITIZE_VENV)/.package: $(SOURCES)
 	$(PYTHON) -m venv $(SANITIZE_VENV)
 	CXX="$(CXX)" $(SANITIZE_BIN)/python -m pip install --quiet ".[test]" \
 		--config-settings=build-dir=$(SANITIZE_VENV)/build \
-		--config-settings=cmake.define.POLYMARGIN_SANITIZE=ON
+		--config-settings=cmake.define.POLYMARGIN_SANITIZE=address,undefined
+	@touch $@
+
+$(THREADS_VENV)/.package: $(SOURCES)
+	$(PYTHON) -m venv $(THREADS_VENV)
+	CXX="$(CXX)" $(THREADS_BIN)/python -m pip install --quiet ".[test]" \
+		--config-settings=build-dir=$(THREADS_VENV)/build \
+		--config-settings=cmake.define.POLYMARGIN_SANITIZE=thread
 	@touch $@

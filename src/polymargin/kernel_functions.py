@@ -7,7 +7,9 @@ that nobody has to hold all of it.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -152,11 +154,15 @@ _Rows = tuple[Indices, Any, NDArray | None]  # indices, the rows, their squared 
 
 
 class TrainingKernel:
-    """Parts of the Gram matrix of the training data; without a function, X is that matrix."""
+    """Parts of the Gram matrix of the training data; without a function, X is that matrix.
+
+    Tiles of kernel values are computed by `threads` threads, each tile alike whoever computes it. A
+    kernel that is a Python function is called by one thread only.
+    """
 
     at_hand = False  # whether all kernel values are in memory: there is no use in keeping some
 
-    def __init__(self, X: Matrix, function: KernelFunction | None) -> None:
+    def __init__(self, X: Matrix, function: KernelFunction | None, threads: int = 1) -> None:
         self.X = X
         self.function = function
         self.n = int(X.shape[0])
@@ -166,7 +172,9 @@ class TrainingKernel:
         self._norms = squared_row_norms(X) if needs_norms else None
         compiled = not sparse.issparse(X) and function is not None and not callable(function.kernel)
         self._tile = COMPILED_TILE if compiled else OTHER_TILE
-        self._room = np.empty(self._tile[0] * self._tile[1] if compiled else 0, self.dtype)
+        self._threads = threads if compiled else 1
+        self._room = threading.local()  # for a tile, where it is written in place
+        self._in_place = compiled
         self._diagonal: Doubles | None = None
 
     def block(
@@ -186,8 +194,13 @@ class TrainingKernel:
 
     def _fill(self, rows: Indices, columns: Indices, out: NDArray, places: Indices) -> None:
         for part, of_rows in self._parts(rows, self._tile[0]):
-            for place, of_columns in self._parts(columns, self._tile[1]):
+
+            def one_tile(place: slice, part: slice = part, of_rows: _Rows = of_rows) -> None:
+                of_columns = self._part(columns, place)
                 out[places[part], place] = self._values(of_rows, of_columns)
+
+            self._share_out(one_tile, len(columns))
+        self.n_evaluations += len(rows) * len(columns)
 
     def times(self, columns: Indices, rows: Indices, coef: NDArray) -> Doubles:
         """``K[columns, rows] coef``; the kernel values are not kept."""
@@ -201,11 +214,16 @@ class TrainingKernel:
         """``out[places] += K[columns, rows] coef``, in small tiles."""
         coef = coef.astype(self.dtype)
         few = list(self._parts(rows, self._tile[0]))
-        for place, of_columns in self._parts(columns, self._tile[1]):
+
+        def one_tile(place: slice) -> None:
+            of_columns = self._part(columns, place)
             part = np.zeros((len(of_columns[0]), coef.shape[1]))
             for at, of_rows in few:
                 add_product(self._values(of_rows, of_columns), coef[at], part)
             out[places[place]] += part
+
+        self._share_out(one_tile, len(columns))
+        self.n_evaluations += len(rows) * len(columns)
 
     def diagonal(self) -> Doubles:
         """``k(x_i, x_i)``."""
@@ -215,20 +233,40 @@ class TrainingKernel:
             self._diagonal = self.function.diagonal(self.X)
         return self._diagonal
 
+    def _share_out(self, one_tile: Callable[[slice], None], n_columns: int) -> None:
+        """Call a function for every tile of columns; threads end with the call."""
+        size = self._tile[1]
+        tiles = [slice(first, min(first + size, n_columns)) for first in range(0, n_columns, size)]
+        threads = min(self._threads, len(tiles))
+        if threads <= 1:
+            for place in tiles:
+                one_tile(place)
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(one_tile, tiles))  # raises the first error
+
     def _parts(self, examples: Indices, size: int) -> Iterator[tuple[slice, _Rows]]:
         for first in range(0, len(examples), size):
             part = slice(first, min(first + size, len(examples)))
-            one = examples[part]
-            norms = None if self._norms is None else self._norms[one]
-            yield part, (one, None if self.function is None else self.X[one], norms)
+            yield part, self._part(examples, part)
+
+    def _part(self, examples: Indices, part: slice) -> _Rows:
+        one = examples[part]
+        norms = None if self._norms is None else self._norms[one]
+        return one, None if self.function is None else self.X[one], norms
 
     def _values(self, rows: _Rows, columns: _Rows) -> NDArray:
-        self.n_evaluations += len(rows[0]) * len(columns[0])
         if self.function is None:
             return np.ascontiguousarray(self.X[np.ix_(rows[0], columns[0])])
         shape = (len(rows[0]), len(columns[0]))
-        out = self._room[: shape[0] * shape[1]].reshape(shape) if len(self._room) else None
+        out = self._tile_room(shape) if self._in_place else None
         return self.function.block(rows[1], columns[1], rows[2], columns[2], out=out)
+
+    def _tile_room(self, shape: tuple[int, int]) -> NDArray:
+        if not hasattr(self._room, "values"):
+            self._room.values = np.empty(self._tile[0] * self._tile[1], self.dtype)
+        values: NDArray = self._room.values
+        return values[: shape[0] * shape[1]].reshape(shape)
 
 
 class SharedKernel(TrainingKernel):

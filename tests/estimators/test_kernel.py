@@ -16,6 +16,7 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from polymargin import KernelMulticlassSVC, KernelSolver, LinearMulticlassSVC
+from polymargin.kernel_functions import KernelFunction, TrainingKernel
 from polymargin.solvers.engines import kernel as solver_module
 from tests.estimators import LOSS_PARAMS, loss_id, make_problem, make_sparse_problem
 from tests.estimators.test_conformance import run_at_the_default_tolerance
@@ -365,3 +366,27 @@ def test_weights_equal_repetitions_at_a_tight_tolerance(check):
 @parametrize_with_checks([KernelMulticlassSVC(**params) for params in LOSS_PARAMS])
 def test_checks_pass_at_the_default_tolerance(estimator, check, request):
     run_at_the_default_tolerance(check, estimator, request)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "linear", "sigmoid"])
+def test_threads_of_kernel_values_change_no_bit(kernel):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2600, 5))  # several tiles
+    function = KernelFunction(kernel, gamma=0.3, coef0=0.5)
+    rows, columns = rng.permutation(2600)[:700], rng.permutation(2600)
+    coef = rng.standard_normal((700, 3)) * (rng.random((700, 3)) < 0.5)
+    one, three = TrainingKernel(X, function), TrainingKernel(X, function, threads=3)
+    assert one.block(rows, columns).tobytes() == three.block(rows, columns).tobytes()
+    assert one.times(columns, rows, coef).tobytes() == three.times(columns, rows, coef).tobytes()
+    assert one.n_evaluations == three.n_evaluations == 2 * 700 * 2600
+
+
+def test_a_fit_on_threads_is_the_same_fit():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1500, 4))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int) + (X[:, 2] > 0.5)
+    params = {"gamma": 0.5, "random_state": 0, "cache_size": 1}
+    alone = KernelMulticlassSVC(**params).fit(X, y)
+    shared = KernelMulticlassSVC(**params, n_jobs=3).fit(X, y)
+    assert alone.dual_coef_.tobytes() == shared.dual_coef_.tobytes()
+    assert alone.dual_gap_ == shared.dual_gap_

@@ -72,6 +72,11 @@ CASES = {
     "not shrunk": ({}, {"shrinking": False, "acceleration": False}, {}),
     "in order": ({}, {"shuffle": False}, {}),
     "blocked": ({}, {"blocked": True}, {}),
+    "ranges of classes": (
+        {"loss": "one_vs_rest", "data": "sparse"},
+        {"parallel": True},
+        {"n_jobs": 2},
+    ),
     "sdm": ({"data": "sparse"}, {"schedule": "sdm"}, {}),
     "sdm, weston_watkins": ({"loss": "weston_watkins"}, {"schedule": "sdm", "cooling": None}, {}),
     "uncertified": ({"C": 5.0}, {"certify": False}, {"max_iter": 30}),

@@ -1,15 +1,28 @@
-// Threads that live for one call only, so that forks and many callers at once are safe.
+// Threads that an object keeps while it works, and that a forked process knows it does not have.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <system_error>
 #include <thread>
 #include <vector>
 
+#ifndef _WIN32
+#include <unistd.h>
+#endif
+
 namespace pm {
+
+inline int this_process() {
+#ifdef _WIN32
+    return 0;  // there is no fork
+#else
+    return static_cast<int>(getpid());
+#endif
+}
 
 // A few threads that wait between the jobs of one call: starting them costs more than a small
 // product.
@@ -75,6 +88,36 @@ class Team {
     const std::function<void(int)>* job_ = nullptr;
     std::atomic<int> round_{0}, busy_{0};
     std::vector<std::thread> workers_;
+};
+
+// The team of whoever solves a problem: started at the first job for several threads, joined with
+// the object. A forked child does not have its parent's threads: it forgets them and starts its
+// own.
+class TeamOfProcess {
+  public:
+    TeamOfProcess() = default;
+    ~TeamOfProcess() { forget_parents(); }
+    TeamOfProcess(const TeamOfProcess&) = delete;
+    TeamOfProcess& operator=(const TeamOfProcess&) = delete;
+
+    Team& of(int threads) {
+        forget_parents();
+        if (team_ == nullptr || wanted_ != threads) {
+            team_ = std::make_unique<Team>(threads);
+            wanted_ = threads;
+            process_ = this_process();
+        }
+        return *team_;
+    }
+
+  private:
+    void forget_parents() {
+        if (team_ != nullptr && process_ != this_process()) (void)team_.release();
+    }
+
+    std::unique_ptr<Team> team_;
+    int wanted_ = 0;
+    int process_ = 0;
 };
 
 }  // namespace pm

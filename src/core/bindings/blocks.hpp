@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "bindings/common.hpp"
 #include "bindings/losses.hpp"
@@ -17,7 +18,7 @@ class Blocks {
     Blocks(const Loss& loss, int n_classes, Vector<const std::int32_t> y, Vector<const double> c,
            Vector<const double> squared_norm, Vector<T> threshold, Vector<double> gap)
         : loss_(loss.any),
-          dual_(static_cast<std::int64_t>(y.shape(0))),
+          dual_(static_cast<std::int64_t>(y.shape(0)), n_classes),
           y_(y),
           c_(c),
           squared_norm_(squared_norm),
@@ -46,6 +47,7 @@ class Blocks {
                 "this loss has no violation");
         require(violation.shape(0) == std::size_t(dual_.size()),
                 "violation must have one entry per row");
+        require(dual_.count() == 1, "ranges of classes have no violation");
         violation_ = violation;
         examples_.violation = violation.data();
     }
@@ -54,10 +56,10 @@ class Blocks {
     void dual_free(Vector<bool> free) const {
         require(free.shape(0) == std::size_t(dual_.size()), "free must have one entry per row");
         for (std::int64_t i = 0; i < dual_.size(); ++i) {
-            const auto* row = dual_.row(i);
             bool inside = false;
-            for (int e = 0; e < dual_.count(i); ++e)
-                inside |= row[e].p > T(0) && !pm::at_bound<T>(double(row[e].p), examples_.c[i]);
+            dual_.for_each_entry(i, [&](const auto& entry) {
+                inside |= entry.p > T(0) && !pm::at_bound<T>(double(entry.p), examples_.c[i]);
+            });
             free.data()[i] = inside;
         }
     }
@@ -73,38 +75,37 @@ class Blocks {
     void dual_counts(Vector<std::int64_t> counts, bool zeros) const {
         require(counts.shape(0) == std::size_t(dual_.size()), "counts must have one entry per row");
         for (std::int64_t i = 0; i < dual_.size(); ++i) {
-            const auto* row = dual_.row(i);
             std::int64_t listed = 0;
-            for (int e = 0; e < dual_.count(i); ++e) listed += zeros || row[e].p != T(0);
+            dual_.for_each_entry(i, [&](const auto& entry) { listed += zeros || entry.p != T(0); });
             counts.data()[i] = listed;
         }
     }
     void dual_export(Vector<std::int32_t> classes, Vector<T> values, bool zeros) const {
         std::size_t at = 0;
-        for (std::int64_t i = 0; i < dual_.size(); ++i) {
-            const auto* row = dual_.row(i);
-            for (int e = 0; e < dual_.count(i); ++e) {
-                if (!zeros && row[e].p == T(0)) continue;
+        for (std::int64_t i = 0; i < dual_.size(); ++i)
+            dual_.for_each_entry(i, [&](const auto& entry) {
+                if (!zeros && entry.p == T(0)) return;
                 require(at < classes.shape(0) && at < values.shape(0), "arrays too short");
-                classes.data()[at] = row[e].cls;
-                values.data()[at++] = row[e].p;
-            }
-        }
+                classes.data()[at] = entry.cls;
+                values.data()[at++] = entry.p;
+            });
     }
     void dual_import(Vector<const std::int64_t> indptr, Vector<const std::int32_t> classes,
                      Vector<const T> values) {
         require(indptr.shape(0) == std::size_t(dual_.size()) + 1, "indptr must have n + 1 entries");
+        std::vector<pm::DualEntry<T>> entries;
         for (std::int64_t i = 0; i < dual_.size(); ++i) {
             const auto begin = indptr.data()[i], end = indptr.data()[i + 1];
             require(begin >= 0 && begin <= end && std::size_t(end) <= classes.shape(0) &&
                         std::size_t(end) <= values.shape(0),
                     "indptr points outside the arrays");
-            auto* row = dual_.resize(i, static_cast<int>(end - begin));
+            entries.clear();
             for (auto e = begin; e < end; ++e) {
                 const auto cls = classes.data()[e];
                 require(cls >= 0 && cls < examples_.n_classes, "class code out of range");
-                row[e - begin] = {cls, values.data()[e]};
+                entries.push_back({cls, values.data()[e]});
             }
+            dual_.assign(i, entries);
         }
     }
 
@@ -116,7 +117,7 @@ class Blocks {
     }
 
     pm::AnyLoss loss_;
-    pm::DualRows<T> dual_;
+    pm::ClassRanges<T> dual_;
     pm::Examples<T> examples_;
 
   private:

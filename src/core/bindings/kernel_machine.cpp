@@ -41,7 +41,7 @@ class KernelBlocks : public Blocks<double> {
                                           {neighbour_passes, neighbour_stop, 0.0}};
         const auto totals = std::visit(
             [&](const auto& loss) {
-                return pm::solve_working_set(loss, examples_, dual_, working, policy,
+                return pm::solve_working_set(loss, examples_, dual_.whole(), working, policy,
                                              pm::SmallRandom(seed));
             },
             loss_);
@@ -59,7 +59,7 @@ class KernelBlocks : public Blocks<double> {
         return std::visit(
             [&](const auto& one) {
                 return pm::evaluate_scores(one, F.data(), rows.data(), std::int64_t(rows.shape(0)),
-                                           examples_, dual_, loss.data(), gap.data());
+                                           examples_, dual_.whole(), loss.data(), gap.data());
             },
             loss_);
     }

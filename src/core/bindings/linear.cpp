@@ -58,6 +58,16 @@ class LinearEngine : public Blocks<T> {
         examples_held_ = examples;
     }
 
+    // Classes that do not depend on each other are cut into so many ranges, each one thread's.
+    void cut_classes(int ranges) {
+        require(!std::visit([](const auto& loss) { return loss.coupled; }, this->loss_),
+                "the classes of this loss depend on each other");
+        require(ranges >= 1 && (ranges == 1 || this->examples_.violation == nullptr),
+                "ranges of classes have no violation");
+        nb::gil_scoped_release release;
+        this->dual_.cut(ranges, this->examples_.y);
+    }
+
     std::tuple<double, double, double, std::int64_t, std::int64_t> sweep(
         Matrix2<T> W, Vector<const std::int64_t> order, const std::string& mode, double scale,
         int threads) {
@@ -71,26 +81,33 @@ class LinearEngine : public Blocks<T> {
         nb::gil_scoped_release release;
         const auto ld = static_cast<std::int64_t>(W.shape(1));
         const auto count = static_cast<std::int64_t>(order.shape(0));
+        pm::Team& team = team_.of(threads);
         const auto totals = std::visit(
             [&](const auto& loss, const auto& X) {
-                auto& ex = this->examples_;
-                auto& dual = this->dual_;
-                if constexpr (std::is_same_v<std::decay_t<decltype(X)>, pm::DenseMatrix<T>>) {
+                constexpr bool is_dense =
+                    std::is_same_v<std::decay_t<decltype(X)>, pm::DenseMatrix<T>>;
+                if constexpr (is_dense)
                     if (mode == "blocked")
-                        return pm::sweep_blocked(loss, X, ex, dual, W.data(), ld, order.data(),
-                                                 count, scale, threads);
-                    if (mode == "by_class")
-                        return pm::sweep_all_by_class(loss, X, ex, dual, W.data(), ld, order.data(),
-                                                      count, scale);
-                    if (mode == "listed" && count >= ex.n_classes)  // worth a copy of W
-                        return pm::sweep_listed_by_class(loss, X, ex, dual, W.data(), ld,
-                                                         order.data(), count, scale);
-                }
-                if (mode == "listed")
-                    return pm::sweep_listed_classes(loss, X, ex, dual, W.data(), ld, order.data(),
-                                                    count, scale);
-                return pm::sweep_all_classes(loss, X, ex, dual, W.data(), ld, order.data(), count,
-                                             scale);
+                        return pm::sweep_blocked(loss, X, this->examples_, this->dual_, W.data(),
+                                                 ld, order.data(), count, scale, team);
+                return pm::sweep_ranges(
+                    this->dual_, this->examples_, ld, order.data(), count, team,
+                    [&](auto& dual, const auto& ex, std::int64_t first, std::int64_t width) {
+                        T* columns = W.data() + first;
+                        if constexpr (is_dense) {
+                            if (mode == "by_class")
+                                return pm::sweep_all_by_class(loss, X, ex, dual, columns, ld, width,
+                                                              order.data(), count, scale);
+                            if (mode == "listed" && count >= ex.n_classes)  // worth a copy of W
+                                return pm::sweep_listed_by_class(loss, X, ex, dual, columns, ld,
+                                                                 width, order.data(), count, scale);
+                        }
+                        if (mode == "listed")
+                            return pm::sweep_listed_classes(loss, X, ex, dual, columns, ld, width,
+                                                            order.data(), count, scale);
+                        return pm::sweep_all_classes(loss, X, ex, dual, columns, ld, width,
+                                                     order.data(), count, scale);
+                    });
             },
             this->loss_, X_);
         return {totals.gap, totals.loss, totals.dual, totals.moved, totals.entries};
@@ -109,8 +126,8 @@ class LinearEngine : public Blocks<T> {
         std::visit(
             [&](const auto& one, const auto& X) {
                 std::vector<double> parts((X.n / pm::kRowsSummed + 1) * count, 0.0);
-                pm::evaluate_examples(one, X, W.data(), ld, this->examples_, this->dual_, threads,
-                                      loss.data(), gap.data(),
+                pm::evaluate_examples(one, X, W.data(), ld, this->examples_, this->dual_,
+                                      team_.of(threads), loss.data(), gap.data(),
                                       {factors.data(), static_cast<int>(count), parts.data()});
                 for (std::size_t at = 0; at < parts.size(); ++at)
                     sums.data()[at % count] += parts[at];
@@ -155,6 +172,7 @@ class LinearEngine : public Blocks<T> {
     std::vector<std::int32_t> place_;  // of the examples among the rows held; of others, anything
     pm::AnyMatrix<T> X_;
     std::size_t n_weights_;
+    pm::TeamOfProcess team_;
 };
 
 template <class T>
@@ -189,6 +207,8 @@ void bind(nb::module_& m, const char* blocks, const char* name) {
             },
             "rows"_a, "examples"_a.noconvert(),
             "From now on, look at these rows, of these examples; without examples, of everyone.")
+        .def("cut_classes", &E::cut_classes, "ranges"_a,
+             "Cut the classes, which must not be coupled, into ranges, each one thread's.")
         .def("sweep", &E::sweep, "W"_a.noconvert(), "order"_a.noconvert(), "mode"_a, "scale"_a,
              "threads"_a,
              "One sweep over order. Returns (gap seen, loss seen, change of the dual's sum, "

@@ -101,8 +101,9 @@ PM_INLINE void prefetch_weights(const Row& x, std::int64_t e, const T* W, std::i
 
 // Asks for the first weights of a row that is about to be scored.
 template <class Row, class T>
-PM_INLINE void prefetch_first_weights(const Row& x, const T* W, std::int64_t ld) {
-    for (std::int64_t e = 0; e < kFetchAhead; ++e) prefetch_weights(x, e, W, ld, ld);
+PM_INLINE void prefetch_first_weights(const Row& x, const T* W, std::int64_t ld,
+                                      std::int64_t width) {
+    for (std::int64_t e = 0; e < kFetchAhead; ++e) prefetch_weights(x, e, W, ld, width);
 }
 
 // Few classes: all scores stay in NV registers, two sets of accumulators hide the latency.
@@ -138,10 +139,11 @@ void scores_in_registers(const Row& x, T bias, const T* W, std::int64_t ld, cons
 
 // Many classes: four rows of W at a time onto the scores, which stay in the first-level cache.
 template <class Row, class T>
-void scores_streamed(const Row& x, T bias, const T* W, std::int64_t ld, const T* W_bias, T* s) {
+void scores_streamed(const Row& x, T bias, std::int64_t width, const T* W, std::int64_t ld,
+                     const T* W_bias, T* s) {
     using V = Vec<T>;
     const V start = V::set1(bias);
-    for (std::int64_t j = 0; j < ld; j += kLanes<T>)
+    for (std::int64_t j = 0; j < width; j += kLanes<T>)
         (bias != T(0) ? start * V::load(W_bias + j) : V::set1(T(0))).store(s + j);
     std::int64_t e = 0;
     for (; e + 3 < x.count; e += 4) {
@@ -149,8 +151,9 @@ void scores_streamed(const Row& x, T bias, const T* W, std::int64_t ld, const T*
                 *w2 = W + x.feature(e + 2) * ld, *w3 = W + x.feature(e + 3) * ld;
         const V x0 = V::set1(x.value(e)), x1 = V::set1(x.value(e + 1)),
                 x2 = V::set1(x.value(e + 2)), x3 = V::set1(x.value(e + 3));
-        for (std::int64_t ahead = 8; ahead < 12; ++ahead) prefetch_weights(x, e + ahead, W, ld, ld);
-        for (std::int64_t j = 0; j < ld; j += kLanes<T>) {
+        for (std::int64_t ahead = 8; ahead < 12; ++ahead)
+            prefetch_weights(x, e + ahead, W, ld, width);
+        for (std::int64_t j = 0; j < width; j += kLanes<T>) {
             const V a = V::fma(x0, V::load(w0 + j), V::load(s + j));
             const V b = V::fma(x2, V::load(w2 + j), x1 * V::load(w1 + j));
             V::fma(x3, V::load(w3 + j), a + b).store(s + j);
@@ -159,7 +162,7 @@ void scores_streamed(const Row& x, T bias, const T* W, std::int64_t ld, const T*
     for (; e < x.count; ++e) {
         const T* w0 = W + x.feature(e) * ld;
         const V x0 = V::set1(x.value(e));
-        for (std::int64_t j = 0; j < ld; j += kLanes<T>)
+        for (std::int64_t j = 0; j < width; j += kLanes<T>)
             V::fma(x0, V::load(w0 + j), V::load(s + j)).store(s + j);
     }
 }
@@ -184,13 +187,20 @@ PM_INLINE void scores_of_vectors(const Row& x, T bias, int vectors, const T* W, 
         case 7:
             return scores_in_registers<7>(x, bias, W, ld, W_bias, s);
         default:
-            return scores_streamed(x, bias, W, ld, W_bias, s);
+            return scores_streamed(x, bias, std::int64_t(vectors) * kLanes<T>, W, ld, W_bias, s);
     }
 }
 
+// The scores of `width` classes from the one W points at; without it, of all.
+template <class Matrix, class T>
+void row_scores(const Matrix& X, std::int64_t i, const T* W, std::int64_t ld, std::int64_t width,
+                T* s) {
+    const int vectors = static_cast<int>(width / kLanes<T>);
+    scores_of_vectors(X.row(i), X.bias, vectors, W, ld, W + X.d * ld, s);
+}
 template <class Matrix, class T>
 void row_scores(const Matrix& X, std::int64_t i, const T* W, std::int64_t ld, T* s) {
-    scores_of_vectors(X.row(i), X.bias, static_cast<int>(ld / kLanes<T>), W, ld, W + X.d * ld, s);
+    row_scores(X, i, W, ld, ld, s);
 }
 
 // Calls f with the number of classes as a compile-time constant where it is small, else with 0.
@@ -258,20 +268,21 @@ void row_scores_precise(const Matrix& X, std::int64_t i, const T* W, std::int64_
 }
 
 template <class T>
-PM_INLINE void axpy_row(T value, const T* delta, std::int64_t ld, T* w) {
+PM_INLINE void axpy_row(T value, const T* delta, std::int64_t width, T* w) {
     using V = Vec<T>;
     const V x = V::set1(value);
-    for (std::int64_t j = 0; j < ld; j += kLanes<T>)
+    for (std::int64_t j = 0; j < width; j += kLanes<T>)
         V::fma(x, V::load(delta + j), V::load(w + j)).store(w + j);
 }
 
-// W += x delta^T for all classes.
+// W += x delta^T for `width` classes from the one W points at.
 template <class Matrix, class T>
-void row_add(const Matrix& X, std::int64_t i, const T* delta, T* W, std::int64_t ld) {
+void row_add(const Matrix& X, std::int64_t i, const T* delta, std::int64_t width, T* W,
+             std::int64_t ld) {
     const auto x = X.row(i);
     for (std::int64_t e = 0; e < x.count; ++e)
-        axpy_row(x.value(e), delta, ld, W + x.feature(e) * ld);
-    if (X.bias != T(0)) axpy_row(X.bias, delta, ld, W + X.d * ld);
+        axpy_row(x.value(e), delta, width, W + x.feature(e) * ld);
+    if (X.bias != T(0)) axpy_row(X.bias, delta, width, W + X.d * ld);
 }
 
 // W += x delta^T for the listed classes.

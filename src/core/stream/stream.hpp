@@ -78,7 +78,7 @@ class Stream {
         VisitScratch<T> w(static_cast<int>(ld));
         for (std::int64_t i = 0; i < X.n; ++i) {
             if (!(weights[i] > 0)) continue;
-            if (i + 1 < X.n) prefetch_first_weights(X.row(i + 1), W, ld);
+            if (i + 1 < X.n) prefetch_first_weights(X.row(i + 1), W, ld, ld);
             y[fresh] = labels[i];
             c[fresh] = weights[i];
             norm[fresh] = norms[i];
@@ -125,10 +125,10 @@ class Stream {
         VisitTotals totals;
         row_scores(X, i, W, ld, w.s.data());
         if (!visit_full(loss, w, static_cast<int>(ld), ex, dual, place, 1.0, totals)) return false;
-        apply_change(X, i, w, W, ld);
+        apply_change(X, i, w, W, ld, ld);
         if (U != nullptr) {
             for (int e = 0; e < w.touched; ++e) w.change[e] *= T(seen - born[w.classes[e]]);
-            apply_change(X, i, w, U, ld);
+            apply_change(X, i, w, U, ld, ld);
         }
         return true;
     }

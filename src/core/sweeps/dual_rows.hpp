@@ -60,6 +60,7 @@ class DualRows {
     static constexpr std::int64_t kLine = 64;          // bytes of a cache line
     static constexpr std::int64_t kPrefetched = 4096;  // at most; the hardware sees longer rows
     static constexpr std::int64_t kSlab = std::int64_t(1) << 18;
+    static constexpr std::int64_t kPerRow = 16;  // entries, where rows are too few for a slab
 
     static int capacity(std::uint8_t order) { return order == 0 ? 0 : 1 << order; }
 
@@ -72,8 +73,8 @@ class DualRows {
         }
         const std::int64_t want = capacity(order);
         if (want > left_) {
-            const std::int64_t slab = std::max(kSlab, want);
-            slabs_.push_back(make_pages<Entry>(slab, !slabs_.empty()));  // not for small problems
+            const std::int64_t slab = std::max(std::min(kSlab, kPerRow * size()), want);
+            slabs_.push_back(make_pages<Entry>(slab, slab == kSlab));  // not for small problems
             next_ = slabs_.back().get();
             left_ = slab;
         }

@@ -10,7 +10,7 @@
 #include "base/gemm.hpp"
 #include "base/parallel.hpp"
 #include "rows/rows.hpp"
-#include "sweeps/dual_rows.hpp"
+#include "sweeps/class_ranges.hpp"
 #include "sweeps/visit.hpp"
 
 namespace pm {
@@ -87,9 +87,9 @@ inline constexpr std::int64_t kRowsSummed = 1024;
 // examples that X holds.
 template <class Loss, class Matrix, class T>
 void evaluate_examples(const Loss& loss, const Matrix& X, const T* W, std::int64_t ld,
-                       const Examples<T>& ex, const DualRows<T>& dual, int threads, double* value,
+                       const Examples<T>& ex, const ClassRanges<T>& dual, Team& team, double* value,
                        double* gap, const Multiples& also) {
-    Team(threads).ranges(X.n, kRowsSummed, [&](int, std::int64_t begin, std::int64_t end) {
+    team.ranges(X.n, kRowsSummed, [&](int, std::int64_t begin, std::int64_t end) {
         const int padded = static_cast<int>(ld);
         Block<double> work(padded);
         std::vector<double> multiple(padded);
@@ -107,21 +107,26 @@ void evaluate_examples(const Loss& loss, const Matrix& X, const T* W, std::int64
             margins_from_scores(loss, s, ex.n_classes, padded, ex.y[i]);
             value[i] = ex.c[i] * loss.value(s, padded, work);
             if (ex.squared_norm[i] == 0) return;
-            const auto* row = dual.row(i);
-            const double p_dot_h =
-                inner_product(row, dual.count(i), s, [row](int e) { return row[e].cls; });
-            gap[i] = gap_share(value[i], p_dot_h, loss.conjugate(row, dual.count(i), ex.c[i]));
+            double p_dot_h = 0, conjugate = 0;
+            dual.for_each_part(i, [&](const auto* row, int count, int first) {
+                p_dot_h +=
+                    inner_product(row, count, s + first, [row](int e) { return row[e].cls; });
+                conjugate += loss.conjugate(row, count, ex.c[i]);
+            });
+            gap[i] = gap_share(value[i], p_dot_h, conjugate);
         });
     });
 }
 
 // The dual value without -1/2 ||V||^2.
 template <class Loss, class T>
-double dual_sum(const Loss& loss, const Examples<T>& ex, const DualRows<T>& dual) {
+double dual_sum(const Loss& loss, const Examples<T>& ex, const ClassRanges<T>& dual) {
     double total = 0;
     for (std::int64_t i = 0; i < dual.size(); ++i) {
         dual.prefetch_after(i);
-        total += dual_share(loss, ex.y[i], ex.c[i], dual.row(i), dual.count(i));
+        dual.for_each_part(i, [&](const auto* row, int count, int) {
+            total += dual_share(loss, ex.y[i], ex.c[i], row, count);
+        });
     }
     return total;
 }

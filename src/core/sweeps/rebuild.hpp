@@ -8,8 +8,7 @@
 
 #include "base/gemm.hpp"
 #include "rows/rows.hpp"
-#include "sweeps/dual_rows.hpp"
-#include "sweeps/visit.hpp"
+#include "sweeps/class_ranges.hpp"
 
 namespace pm {
 
@@ -78,24 +77,24 @@ class WideRows {
 // Adds the examples that X holds to V for the classes [first, last); V has d rows (one more with a
 // constant feature) of `width` columns, of which those classes are the first.
 template <class Matrix, class T>
-void rebuild_weights(const Matrix& X, const Examples<T>& ex, bool coupled, const DualRows<T>& dual,
-                     int first, int last, double* V, std::int64_t width) {
+void rebuild_weights(const Matrix& X, const Examples<T>& ex, bool coupled,
+                     const ClassRanges<T>& dual, int first, int last, double* V,
+                     std::int64_t width) {
     WideRows<Matrix, T> wide(X, last - first, V, width);
     std::vector<std::int64_t> column;
     std::vector<double> value;
     for (std::int64_t r = 0; r < X.n; ++r) {
         const std::int64_t i = X.held.example_at(r);
-        const auto* row = dual.row(i);
         column.clear();
         value.clear();
         double sigma = 0;
-        for (int e = 0; e < dual.count(i); ++e) {
-            const bool own = row[e].cls == ex.y[i];
-            sigma += double(row[e].p);
-            if (row[e].cls < first || row[e].cls >= last || row[e].p == T(0)) continue;
-            column.push_back(row[e].cls - first);
-            value.push_back(own ? double(row[e].p) : -double(row[e].p));
-        }
+        dual.for_each_entry(i, [&](const DualEntry<T>& entry) {
+            const bool own = entry.cls == ex.y[i];
+            sigma += double(entry.p);
+            if (entry.cls < first || entry.cls >= last || entry.p == T(0)) return;
+            column.push_back(entry.cls - first);
+            value.push_back(own ? double(entry.p) : -double(entry.p));
+        });
         if (coupled && sigma != 0 && ex.y[i] >= first && ex.y[i] < last) {
             column.push_back(ex.y[i] - first);
             value.push_back(sigma);

@@ -68,10 +68,11 @@ PM_INLINE void inner_product_tile(const T* const* x, const T* const* w, std::int
 template <class T>
 class ByClass {
   public:
-    ByClass(const DenseMatrix<T>& X, T* W, std::int64_t ld, int n_classes)
+    ByClass(const DenseMatrix<T>& X, T* W, std::int64_t ld, std::int64_t width, int n_classes)
         : X_(X),
           W_(W),
           ld_(ld),
+          width_(width),
           n_classes_(n_classes),
           stride_(X.d + kLine / std::int64_t(sizeof(T))),  // not a power of two
           weights_(n_classes * stride_) {
@@ -87,7 +88,7 @@ class ByClass {
         for (int j = 0; X_.bias != T(0) && j < m; ++j) s[j] += X_.bias * bias_of(classes[j]);
     }
 
-    // All scores of `m` examples, a row of ld each.
+    // All scores of `m` examples, a row of `width` each.
     void scores(const std::int64_t* examples, int m, T* S) const {
         constexpr int K = 4;
         const T *x[kAtOnce], *w[K];
@@ -103,7 +104,7 @@ class ByClass {
         }
         if (X_.bias == T(0)) return;
         for (int e = 0; e < m; ++e)
-            for (j = 0; j < n_classes_; ++j) S[e * ld_ + j] += X_.bias * bias_of(j);
+            for (j = 0; j < n_classes_; ++j) S[e * width_ + j] += X_.bias * bias_of(j);
     }
 
     // What the visit in w changed.
@@ -124,27 +125,27 @@ class ByClass {
     void tiles(const T* const* x, int m, const T* const* w, T* S) const {
         constexpr int E = 3;
         int e = 0;
-        for (; e + E <= m; e += E) inner_product_tile<E, K>(x + e, w, X_.d, S + e * ld_, ld_);
-        for (; e < m; ++e) inner_product_tile<1, K>(x + e, w, X_.d, S + e * ld_, ld_);
+        for (; e + E <= m; e += E) inner_product_tile<E, K>(x + e, w, X_.d, S + e * width_, width_);
+        for (; e < m; ++e) inner_product_tile<1, K>(x + e, w, X_.d, S + e * width_, width_);
     }
 
     const DenseMatrix<T>& X_;
     T* W_;
-    std::int64_t ld_;
+    std::int64_t ld_, width_;
     int n_classes_;
     std::int64_t stride_;
     std::vector<T> weights_;
 };
 
-// Visits order[0..count) with all classes.
+// Visits order[0..count) with all classes, `width` of them from the one W points at.
 template <class Loss, class T>
 VisitTotals sweep_all_by_class(const Loss& loss, const DenseMatrix<T>& X, Examples<T> ex,
-                               DualRows<T>& dual, T* W, std::int64_t ld, const std::int64_t* order,
-                               std::int64_t count, double scale) {
+                               DualRows<T>& dual, T* W, std::int64_t ld, std::int64_t width,
+                               const std::int64_t* order, std::int64_t count, double scale) {
     constexpr int most = ByClass<T>::kAtOnce;
-    ByClass<T> weights(X, W, ld, ex.n_classes);
-    VisitScratch<T> w(static_cast<int>(ld));
-    std::vector<T> S(most * ld);
+    ByClass<T> weights(X, W, ld, width, ex.n_classes);
+    VisitScratch<T> w(static_cast<int>(width));
+    std::vector<T> S(most * width);
     std::vector<std::int32_t> classes[most];
     std::vector<T> changes[most];
     VisitTotals totals;
@@ -155,7 +156,7 @@ VisitTotals sweep_all_by_class(const Loss& loss, const DenseMatrix<T>& X, Exampl
         weights.scores(order + first, m, S.data());
         for (int e = 0; e < m; ++e) {
             const std::int64_t i = order[first + e];
-            T* s = S.data() + e * ld;
+            T* s = S.data() + e * width;
             for (int before = 0; before < e; ++before) {
                 if (classes[before].empty()) continue;
                 const T *x = X.row(i).value_, *other = X.row(order[first + before]).value_;
@@ -165,9 +166,9 @@ VisitTotals sweep_all_by_class(const Loss& loss, const DenseMatrix<T>& X, Exampl
                 for (std::size_t j = 0; j < classes[before].size(); ++j)
                     s[classes[before][j]] += product * changes[before][j];
             }
-            std::copy_n(s, ld, w.s.data());
+            std::copy_n(s, width, w.s.data());
             classes[e].clear();
-            if (!visit_full(loss, w, static_cast<int>(ld), ex, dual, i, scale, totals)) continue;
+            if (!visit_full(loss, w, static_cast<int>(width), ex, dual, i, scale, totals)) continue;
             classes[e].assign(w.classes.begin(), w.classes.begin() + w.touched);
             changes[e].assign(w.change.begin(), w.change.begin() + w.touched);
             weights.add(i, w);
@@ -180,10 +181,10 @@ VisitTotals sweep_all_by_class(const Loss& loss, const DenseMatrix<T>& X, Exampl
 // Visits order[0..count), each with the classes of its dual row only.
 template <class Loss, class T>
 VisitTotals sweep_listed_by_class(const Loss& loss, const DenseMatrix<T>& X, const Examples<T>& ex,
-                                  DualRows<T>& dual, T* W, std::int64_t ld,
+                                  DualRows<T>& dual, T* W, std::int64_t ld, std::int64_t width,
                                   const std::int64_t* order, std::int64_t count, double scale) {
-    ByClass<T> weights(X, W, ld, ex.n_classes);
-    const auto totals = sweep_listed(loss, X, ex, dual, weights, ld, order, count, scale);
+    ByClass<T> weights(X, W, ld, width, ex.n_classes);
+    const auto totals = sweep_listed(loss, X, ex, dual, weights, width, order, count, scale);
     weights.write_back();
     return totals;
 }

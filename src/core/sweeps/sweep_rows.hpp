@@ -8,20 +8,21 @@
 
 namespace pm {
 
-// Applies the change listed in w to W: class by class when few moved, else whole rows.
+// Applies the change listed in w to W: class by class when few moved, else whole rows of `width`
+// classes.
 template <class Matrix, class T>
 PM_INLINE void apply_change(const Matrix& X, std::int64_t i, VisitScratch<T>& w, T* W,
-                            std::int64_t ld) {
+                            std::int64_t ld, std::int64_t width) {
     if (w.in_place) {
-        row_add(X, i, w.change.data(), W, ld);
+        row_add(X, i, w.change.data(), width, W, ld);
         return;
     }
-    if (2 * w.touched * kLanes<T> <= 3 * ld) {
+    if (2 * w.touched * kLanes<T> <= 3 * width) {
         row_add_of(X, i, w.classes.data(), w.change.data(), w.touched, W, ld);
         return;
     }
     for (int e = 0; e < w.touched; ++e) w.delta[w.classes[e]] = w.change[e];
-    row_add(X, i, w.delta.data(), W, ld);
+    row_add(X, i, w.delta.data(), width, W, ld);
     for (int e = 0; e < w.touched; ++e) w.delta[w.classes[e]] = T(0);
 }
 
@@ -40,20 +41,20 @@ PM_INLINE void prefetch_visits(const Matrix& X, const Examples<T>& ex, const Dua
     }
 }
 
-// Visits order[0..count) with all classes.
+// Visits order[0..count) with all classes, `width` of them from the one W points at.
 template <class Loss, class Matrix, class T>
 VisitTotals sweep_all_classes(const Loss& loss, const Matrix& X, Examples<T> ex, DualRows<T>& dual,
-                              T* W, std::int64_t ld, const std::int64_t* order, std::int64_t count,
-                              double scale) {
-    VisitScratch<T> w(static_cast<int>(ld));
+                              T* W, std::int64_t ld, std::int64_t width, const std::int64_t* order,
+                              std::int64_t count, double scale) {
+    VisitScratch<T> w(static_cast<int>(width));
     VisitTotals totals;
     for (std::int64_t at = 0; at < count; ++at) {
         const std::int64_t i = order[at];
         prefetch_visits(X, ex, dual, order, at, count);
-        row_scores(X, i, W, ld, w.s.data());
-        if (at + 1 < count) prefetch_first_weights(X.row(order[at + 1]), W, ld);
-        if (visit_full(loss, w, static_cast<int>(ld), ex, dual, i, scale, totals))
-            apply_change(X, i, w, W, ld);
+        row_scores(X, i, W, ld, width, w.s.data());
+        if (at + 1 < count) prefetch_first_weights(X.row(order[at + 1]), W, ld, width);
+        if (visit_full(loss, w, static_cast<int>(width), ex, dual, i, scale, totals))
+            apply_change(X, i, w, W, ld, width);
     }
     return totals;
 }
@@ -74,10 +75,10 @@ PM_INLINE int list_classes(const Loss&, const Examples<T>& ex, const DualRows<T>
 // listed classes, scores_of(i, classes, m, s), and takes in what a visit changed, add(i, visit).
 template <class Loss, class Matrix, class T, class Weights>
 VisitTotals sweep_listed(const Loss& loss, const Matrix& X, Examples<T> ex, DualRows<T>& dual,
-                         Weights& weights, std::int64_t ld, const std::int64_t* order,
+                         Weights& weights, std::int64_t width, const std::int64_t* order,
                          std::int64_t count, double scale) {
-    VisitScratch<T> w(static_cast<int>(ld));
-    std::vector<std::int32_t> classes(ld + 1);
+    VisitScratch<T> w(static_cast<int>(width));
+    std::vector<std::int32_t> classes(width + 1);
     VisitTotals totals;
     for (std::int64_t at = 0; at < count; ++at) {
         const std::int64_t i = order[at];
@@ -107,10 +108,10 @@ struct ByFeature {
 
 template <class Loss, class Matrix, class T>
 VisitTotals sweep_listed_classes(const Loss& loss, const Matrix& X, const Examples<T>& ex,
-                                 DualRows<T>& dual, T* W, std::int64_t ld,
+                                 DualRows<T>& dual, T* W, std::int64_t ld, std::int64_t width,
                                  const std::int64_t* order, std::int64_t count, double scale) {
     ByFeature<Matrix, T> weights{X, W, ld};
-    return sweep_listed(loss, X, ex, dual, weights, ld, order, count, scale);
+    return sweep_listed(loss, X, ex, dual, weights, width, order, count, scale);
 }
 
 }  // namespace pm

@@ -40,7 +40,7 @@ struct VisitScratch {
 // What a sweep knows of the examples. Arrays of length n.
 template <class T>
 struct Examples {
-    const std::int32_t* y;
+    const std::int32_t* y;  // negative: a class that is not among these
     const double* c;
     const double* squared_norm;  // A, with the constant feature
     T* threshold;                // root of the restricted problem at the last visit
@@ -82,11 +82,12 @@ PM_INLINE bool is_motion(T change, T size) {
     return change > T(4) * std::numeric_limits<T>::epsilon() * size;
 }
 
-// s -> h in place; classes from `n_classes` on are padding.
+// s -> h in place; classes from `n_classes` on are padding. Without coupling there may be no true
+// class among them: y < 0.
 template <class Loss, class T>
 PM_INLINE void margins_from_scores(const Loss& loss, T* s, int n_classes, int padded, int y) {
     using V = Vec<T>;
-    const T s_true = s[y];
+    const T s_true = Loss::coupled || y >= 0 ? s[y] : T(0);
     if (loss.unit_margins()) {
         const V base = V::set1(Loss::coupled ? T(1) - s_true : T(1));
         for (int j = 0; j < padded; j += kLanes<T>) (V::load(s + j) + base).store(s + j);
@@ -99,7 +100,7 @@ PM_INLINE void margins_from_scores(const Loss& loss, T* s, int n_classes, int pa
     } else {
         for (int j = 0; j < n_classes; ++j) s[j] += T(loss.margin(y, j)) - s_true;
     }
-    s[y] = Loss::coupled ? -kInfinity<T> : T(1) - s_true;
+    if (Loss::coupled || y >= 0) s[y] = Loss::coupled ? -kInfinity<T> : T(1) - s_true;
     for (int j = n_classes; j < padded; ++j) s[j] = -kInfinity<T>;
 }
 

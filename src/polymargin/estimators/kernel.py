@@ -18,6 +18,7 @@ from polymargin.estimators._base import (
     SolutionT,
     WeightedClassifier,
     checked_rows,
+    n_threads,
 )
 from polymargin.estimators._parameters import (
     COUNT,
@@ -57,7 +58,7 @@ class KernelMachine(KernelPredictionMixin, CertifiedClassifier[KernelProblem, So
             return TrainingKernel(X, None)
         X = checked_rows(self, X).matrix
         self.gamma_ = resolve_gamma(self.gamma, X)
-        return TrainingKernel(X, self._kernel_function())
+        return TrainingKernel(X, self._kernel_function(), n_threads(self.n_jobs))
 
 
 def check_gram_matrix(estimator: BaseEstimator, K: NDArray) -> None:
@@ -124,8 +125,8 @@ class KernelMulticlassSVC(
     random_state : int, RandomState instance or None, default=None
         Determines the order of the updates. The same integer gives bit-identical models.
     n_jobs : int, default=None
-        Number of threads of predictions; None means 1, and -1 all cores. Training uses the threads
-        of NumPy's matrix products.
+        Number of threads of kernel values (of dense rows) and of predictions; None means 1, and -1
+        all cores. The same bits for any number. NumPy's matrix products have threads of their own.
     verbose : int, default=0
         If positive, print a line per working set.
     solver : KernelSolver, default=None

@@ -16,6 +16,7 @@ class TopKEntropy(WithTopK):
     """
 
     name = "top_k_entropy"
+    has_room = False  # p_j <= sum(p)/k holds at any cost, or not
     no_costs = "it has no margins, and weighs all classes by their probabilities"
     dense_dual = True
     steepness = 0.05  # that of softmax

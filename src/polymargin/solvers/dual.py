@@ -71,6 +71,10 @@ class DualSolver(Settings):
         Sweep dense data in blocks of examples (the same iterates up to rounding): pays where the
         weights are larger than the caches, and uses ``n_jobs`` threads. False: one at a time;
         ``"auto"`` knows a third way between them, a few at a time.
+    parallel : "auto" or bool, default="auto"
+        Share the visits of a pass out among the ``n_jobs`` threads, for the losses whose classes do
+        not depend on each other (one_vs_rest, one_vs_rest_squared): each thread has a range of
+        classes. The last digits depend on ``n_jobs`` then. ``"auto"``: where a pass is worth it.
     newton : "auto" or bool, default="auto"
         A second-order phase after the sweeps, for dense rows: chosen where the gap falls so slowly
         that it should need half the effective passes at most (with up to 800 features and 32
@@ -104,11 +108,17 @@ class DualSolver(Settings):
     effort: float = 5.0
     acceleration: Literal["auto"] | bool | float = "auto"
     blocked: Literal["auto"] | bool = "auto"
+    parallel: Literal["auto"] | bool = "auto"
     newton: Literal["auto"] | bool = "auto"
     precision: Literal["auto", "single", "double"] = "auto"
     certify: bool = True
     time_limit: float | None = None
     stopping: StoppingRule | None = None
+
+    @property
+    def needs_violation(self) -> bool:
+        """Whether the stopping rule looks at violations."""
+        return self.stopping is not None and self.stopping.needs_violation
 
     def solve(
         self,
@@ -262,8 +272,10 @@ class DualSolver(Settings):
                 'acceleration must be "auto", True, False or a non-negative number, got '
                 f"{choice!r}."
             )
-        if not isinstance(self.blocked, bool) and self.blocked != "auto":
-            raise ValueError(f'blocked must be "auto", True or False, got {self.blocked!r}.')
+        for name in ("blocked", "parallel"):
+            value = getattr(self, name)
+            if not isinstance(value, bool) and value != "auto":
+                raise ValueError(f'{name} must be "auto", True or False, got {value!r}.')
         if self.precision not in ("auto", "single", "double"):
             raise ValueError(
                 f'precision must be "auto", "single" or "double", got {self.precision!r}.'

@@ -100,8 +100,9 @@ class Pass(NamedTuple):
 class State:
     """The solver's working state for one problem."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, n_jobs: int = 1) -> None:
         self.problem = problem
+        self.n_jobs = n_jobs  # threads
         n, dtype = problem.n_examples, problem.rows.dtype
         check_memory(problem.loss, len(problem.visited), problem.n_classes, dtype)
         self.dtype = dtype
@@ -170,6 +171,10 @@ class State:
         `n_jobs` threads; "listed", only the classes in each example's dual row.
         """
         return SweepTotals(*self._engine.sweep(self.W, order, mode, self.scale, n_jobs))
+
+    def cut_classes(self, ranges: int) -> None:
+        """Cut the classes into ranges that threads can own; only where they are not coupled."""
+        self._engine.cut_classes(ranges)
 
     def set_method(self, name: str, tol: float) -> None:
         """How the restricted problems are solved."""

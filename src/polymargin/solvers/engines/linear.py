@@ -28,6 +28,7 @@ from polymargin.solvers.newton.follow_up import FollowUp
 from polymargin.solvers.newton.handover import may_follow
 from polymargin.solvers.precision import Trust, starts_in_single, take_over
 from polymargin.solvers.sequential import SequentialSchedule
+from polymargin.solvers.sharing import class_ranges
 from polymargin.solvers.shrinking import AdaptiveSchedule
 from polymargin.solvers.solution import DualSolution, best_factor, check_start, feasible_block
 from polymargin.solvers.state import Pass, State, SweepTotals, converted
@@ -96,10 +97,8 @@ class LinearEngine(SavableEngine[LinearModel]):
         self._double: State | None = None  # for certificates meanwhile
         self._trust = Trust()  # in single precision
         self._rebuilt: Floats | None = None  # V, by a certificate, for the next pass to begin from
-        self._use(State(problem.in_single() if self._in_single else problem))
-        rule = settings.stopping
-        needs_violation = rule is not None and rule.needs_violation
-        self._violation = self.state.track_violation() if needs_violation else None
+        self._use(State(problem.in_single() if self._in_single else problem, n_jobs))
+        self._violation = self.state.track_violation() if settings.needs_violation else None
         self.outer: OuterLoop | None = None
         self._first_is_plain = False
         self._begin()
@@ -111,6 +110,9 @@ class LinearEngine(SavableEngine[LinearModel]):
         state.set_method(
             *self.problem.loss.check_restricted(chosen.restricted, chosen.restricted_tol)
         )
+        ranges = 1 if chosen.needs_violation else class_ranges(state, chosen.parallel)
+        if ranges > 1:
+            state.cut_classes(ranges)
 
     def _begin(self) -> None:
         """Everybody is awake, and nothing is known."""
@@ -260,7 +262,7 @@ class LinearEngine(SavableEngine[LinearModel]):
         if not self._in_single:
             return self.state
         if self._double is None:
-            self._double = State(self.problem)
+            self._double = State(self.problem, self.n_jobs)
         return self._double
 
     def _settle(self) -> None:

@@ -174,11 +174,18 @@ class NewtonRounds(PartitionEngine):
             self._inverse = BlockInverse(blocks, coupled=self.common.loss.coupled)
             self._served = 0.0
 
+        lost = False  # whether a partition was: then its part of the Hessian is another one
+
         def times(D: Doubles) -> Doubles:
-            product: Doubles = D + self._total("times", now.at, D).V
+            nonlocal lost
+            total = self._total("times", now.at, D)
+            lost |= tuple(one.version for one in total.seen) != self._versions
+            product: Doubles = D + total.V
             return product
 
-        D, iterations = conjugate_gradients(times, self._inverse.apply, now.g, out_of_time)
+        D, iterations = conjugate_gradients(
+            times, self._inverse.apply, now.g, lambda: lost or out_of_time()
+        )
         self._served += iterations * now.cost
         found = self._line_search(now, D)
         if found is None:

@@ -201,9 +201,10 @@ class Part:
 
     def times(self, at: Point, D: Doubles) -> Share:
         """``(H - I) D`` at a point."""
-        if self._state is None:
-            return Share(None, np.zeros(self.common.shape), ())
-        return Share(None, self._side(self._state).times(at, D), ())
+        V = np.zeros(self.common.shape)
+        if self._state is not None:
+            V = self._side(self._state).times(at, D)
+        return Share(None, V, (self._seen(),))
 
     def blocks(self, at: Point) -> Share:
         """The blocks of ``H - I`` of each class at a point, a column each."""

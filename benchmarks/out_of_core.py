@@ -91,7 +91,7 @@ def fit(folder: Path, memory: str | None, tol: float) -> dict[str, object]:
         warnings.simplefilter("error")
         model.fit(folder)
     cpu, wall = time.process_time() - began, time.perf_counter() - wall
-    size = sum((folder / f"{part}.npy").stat().st_size for part in ("data", "indices"))
+    size = sum((folder / f"{part}.npy").stat().st_size for part in ("data", "indices", "indptr"))
     read = getattr(Recording.rows, "bytes_read", size)
     return {
         "rows": n,

@@ -9,7 +9,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from polymargin import LOSSES, Checkpoint, CheckpointError, DualSolver, LinearMulticlassSVC
+from polymargin.data import BlockRows
+from polymargin.files import StoredMatrix
 from polymargin.io import BlockSource, DataFileError, Dataset, open_directory, write_directory
+from polymargin.solvers.shrinking import AdaptiveSchedule
 from tests.reference import objective
 
 LIMIT = "250KB"  # of the 600 kB and more that the data take
@@ -242,3 +245,40 @@ def test_costs_between_classes_reach_blocks_and_checkpoints(data, folder, tmp_pa
         clone(halves).set_params(cost_matrix=2 * costs).fit(folder)
     resumed = halves.set_params(max_iter=1000).fit(folder)
     np.testing.assert_array_equal(resumed.coef_, stored.coef_)
+
+
+def test_what_is_in_memory_is_visited_again_and_so_read_less_often(tmp_path, monkeypatch):
+    """The certificate does not depend on it; the number of reads does."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(8, size=3000)
+    words = np.where(rng.random((3000, 15)) < 0.3, 250 * y[:, None], 0) + (
+        rng.integers(250, size=(3000, 15)) * np.where(rng.random((3000, 15)) < 0.3, 1, 8)
+    )
+    X = sparse.csr_array((np.full(45000, 15**-0.5), words.ravel(), np.arange(3001) * 15))
+    X.sum_duplicates()
+    folder = write_directory(Dataset(X=X, y=y), tmp_path / "data")
+    read = {}
+
+    class Recording(DualSolver):
+        def solve(self, problem, **settings):
+            found = super().solve(problem, **settings)
+            read[name] = problem.rows.bytes_read
+            return found
+
+    for name in ("again", "once"):
+        if name == "once":
+            monkeypatch.setattr(AdaptiveSchedule, "again", lambda self, part: part[:0])
+        model = LinearMulticlassSVC(random_state=0, memory_limit="500KB", solver=Recording())
+        assert model.fit(folder).dual_gap_ <= model.tol
+    assert read["again"] < 0.9 * read["once"]
+
+
+def test_no_pass_reads_more_than_the_file(data, folder):
+    X, _, _ = data
+    stored = StoredMatrix(folder, X.shape, dense=False)
+    rows = BlockRows(stored, 250e3)
+    assert (
+        rows.bytes_read
+        == sum(getattr(X, part).nbytes for part in ("data", "indices", "indptr"))
+        - X.indptr.itemsize * 1
+    )  # where the last row ends is nobody's

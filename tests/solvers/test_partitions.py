@@ -16,6 +16,10 @@ from polymargin.estimators.partitioned import LocalSource, PartitionedLinearSVC,
 from polymargin.solvers.engines.part import Part
 from tests.reference import objective
 
+ENGINES = pytest.mark.parametrize(
+    "solver", [DualSolver(newton=False), DualSolver()], ids=["local passes", "newton"]
+)
+
 
 def blobs(n: int = 300, d: int = 12, k: int = 4, seed: int = 0) -> tuple[Any, np.ndarray]:
     rng = np.random.default_rng(seed)
@@ -58,13 +62,14 @@ def check_certificate(
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("n_parts", [1, 3, 11])
 @pytest.mark.parametrize("intercept", [True, False])
+@ENGINES
 def test_certificates_are_those_of_what_the_partitions_hold(
-    loss: str, n_parts: int, intercept: bool
+    loss: str, n_parts: int, intercept: bool, solver: DualSolver
 ) -> None:
     X, y = blobs()
     X = sparse.csr_array(np.where(np.abs(X) > 1, X, 0)) if n_parts == 3 else X
     params = {"loss": loss, "C": 0.1, "fit_intercept": intercept, "tol": 1e-2, "max_iter": 3000}
-    clf = fitted(source(X, y, n_parts), **params)
+    clf = fitted(source(X, y, n_parts), **params, solver=solver)
     check_certificate(clf, X, y)
     whole = LinearMulticlassSVC(loss=loss, C=0.1, fit_intercept=intercept, top_k=2, tol=1e-6)
     whole.fit(X, y)
@@ -93,16 +98,20 @@ def test_a_memory_limit_is_not_for_partitions() -> None:
         fitted(source(X, y, 2), memory_limit="1GB")
 
 
-def test_float32_certificates() -> None:
+@ENGINES
+def test_float32_certificates(solver: DualSolver) -> None:
     X, y = blobs()
-    clf = fitted(source(X.astype(np.float32), y, 4), C=0.1, max_iter=3000)
+    clf = fitted(source(X.astype(np.float32), y, 4), C=0.1, max_iter=3000, solver=solver)
     assert clf.coef_.dtype == np.float32
     check_certificate(clf, X.astype(np.float32), y, rtol=1e-5)
 
 
-def test_the_same_seed_gives_the_same_bits() -> None:
+@ENGINES
+def test_the_same_seed_gives_the_same_bits(solver: DualSolver) -> None:
     X, y = blobs()
-    first, again, other = (fitted(source(X, y, 5), C=0.1, random_state=s) for s in (0, 0, 1))
+    first, again, other = (
+        fitted(source(X, y, 5), C=0.1, random_state=s, solver=solver) for s in (0, 0, 1)
+    )
     np.testing.assert_array_equal(first.coef_, again.coef_)
     assert not np.array_equal(first.coef_, other.coef_)
 
@@ -115,9 +124,9 @@ class Losing(LocalSource):
         return self
 
     def call(self, method: str, *arguments: Any) -> list[Any]:
-        self.round += method == "sweep"
+        self.round += method in ("sweep", "look", "times", "blocks", "move")
         answers = super().call(method, *arguments)
-        if self.round in self.rounds and method in ("sweep", "evaluate"):
+        if self.round in self.rounds:
             self.rounds -= {self.round}
             old = self.parts[1]
             self.n_lost += 1
@@ -129,17 +138,21 @@ class Losing(LocalSource):
 
 
 @pytest.mark.parametrize("how", ["copied", "lost"])
-def test_a_lost_partition_costs_progress_but_never_correctness(how: str) -> None:
+@ENGINES
+def test_a_lost_partition_costs_progress_but_never_correctness(
+    how: str, solver: DualSolver
+) -> None:
     X, y = blobs()
     parts = Losing(source(X, y, 4).chunks).lose(set(range(1, 12)), how)
-    clf = fitted(parts, C=0.1, max_iter=3000)
+    clf = fitted(parts, C=0.1, max_iter=3000, solver=solver)
     assert parts.n_lost == 11
     check_certificate(clf, X, y)
 
 
-def test_a_partition_lost_at_the_certificate_is_noticed() -> None:
+@ENGINES
+def test_a_partition_lost_at_the_certificate_is_noticed(solver: DualSolver) -> None:
     X, y = blobs()
-    stopped = {"C": 0.1, "max_iter": 7}
+    stopped = {"C": 0.1, "max_iter": 7, "solver": solver}
     parts = Losing(source(X, y, 4).chunks).lose({7}, "lost")
     with pytest.warns(ConvergenceWarning, match="rounds"):
         clf = fitted(parts, **stopped, tol=1e-9)
@@ -147,7 +160,8 @@ def test_a_partition_lost_at_the_certificate_is_noticed() -> None:
     check_certificate(clf, X, y)  # of the dual without the partition that was lost
 
 
-def test_awkward_partitions() -> None:
+@ENGINES
+def test_awkward_partitions(solver: DualSolver) -> None:
     X, y = blobs(n=240)
     order = np.argsort(y, kind="stable")  # one class per partition
     X, y = X[order], y[order].astype(str)
@@ -157,7 +171,7 @@ def test_awkward_partitions() -> None:
     chunks.insert(2, checked_chunk(2, np.empty((0, 12)), np.empty(0)))
     chunks[3] = chunks[3]._replace(X=chunks[3].X.astype(np.float32))
     parts = LocalSource([one._replace(number=m) for m, one in enumerate(chunks)])
-    clf = fitted(parts, C=0.1, max_iter=3000)
+    clf = fitted(parts, C=0.1, max_iter=3000, solver=solver)
     assert clf.coef_.dtype == np.float64
     X[120:180] = X[120:180].astype(np.float32)
     seen = weight > 0
@@ -167,12 +181,13 @@ def test_awkward_partitions() -> None:
     check_certificate(clf, X[seen], y[seen])
 
 
-def test_balanced_weights_and_rows_of_zeros() -> None:
+@ENGINES
+def test_balanced_weights_and_rows_of_zeros(solver: DualSolver) -> None:
     X, y = blobs()
     X[::7] = 0
     weight = np.random.default_rng(1).uniform(0.5, 2, len(y))
     params = {"C": 0.05, "class_weight": "balanced", "fit_intercept": False, "max_iter": 3000}
-    clf = fitted(source(X, y, 4, weight), **params)
+    clf = fitted(source(X, y, 4, weight), **params, solver=solver)
     totals = np.bincount(y, weights=weight)
     check_certificate(clf, X, y, 0.05 * weight * (totals.mean() / totals)[y])
 
@@ -200,14 +215,18 @@ def test_settings_that_rounds_do_not_know_are_refused() -> None:
     X, y = blobs()
     with pytest.raises(ValueError, match="schedule"):
         fitted(source(X, y, 2), solver=DualSolver(schedule="sdm"))
+    with pytest.raises(ValueError, match="newton=True needs dense partitions"):
+        fitted(source(sparse.csr_array(X), y, 2), solver=DualSolver(newton=True))
     with pytest.raises(ValueError, match="warm_start"):
         fitted(source(X, y, 2), warm_start=True)
 
 
-def test_a_checkpoint_is_gone_on_from(tmp_path: Any) -> None:
+@ENGINES
+def test_a_checkpoint_is_gone_on_from(tmp_path: Any, solver: DualSolver) -> None:
     X, y = blobs()
     path = tmp_path / "fit"
     params = {"C": 0.1, "checkpoint": Checkpoint(path, every=None, passes=5), "tol": 1e-4}
+    params |= {"solver": solver}
     with pytest.warns(ConvergenceWarning):
         fitted(source(X, y, 4), **params, max_iter=12)
     assert path.exists()

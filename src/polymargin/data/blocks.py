@@ -80,7 +80,7 @@ class BlockRows(Rows):
         self._run = int(max(1, min(RUN_BYTES / row, self._block / row / MIXED)))  # rows
         starts = np.arange(0, self.n + self._run, self._run).clip(max=self.n)
         self._run_bytes = np.diff(self._stored.bounds(starts)) * self._stored.entry_bytes
-        self._run_bytes += 8 * self._run
+        self._run_bytes += np.diff(starts) * self._stored.row_bytes
         self._stay = int(max(0.0, room - IN_USE * self._block) / STAY / row)  # rows
         largest = float(self._run_bytes.max(initial=0))
         if room < max(IN_USE * self._block, SHARES * min(largest, MIXED * row)):

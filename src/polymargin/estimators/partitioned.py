@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,6 +29,7 @@ from polymargin.estimators._target import EncodedTarget, class_weights, costs, t
 from polymargin.estimators.compat import check_sample_weight
 from polymargin.estimators.linear import LinearMulticlassSVC, check_overflow
 from polymargin.solvers import Checkpoint, DualSolver
+from polymargin.solvers.engines.newton_rounds import is_for as makes_newton_rounds
 from polymargin.solvers.engines.part import Common, Part
 from polymargin.solvers.engines.partitions import LocalPartitions, Partitions
 from polymargin.solvers.partitioned import (
@@ -60,6 +61,7 @@ class Summary(NamedTuple):
     totals: NDArray[np.float64]  # weight of each label
     n_weighted: int
     square: float  # sum of all ||x||^2
+    dense: bool
 
 
 @contextmanager
@@ -113,6 +115,7 @@ def summary_of(chunk: Chunk) -> Summary:
         totals,
         int(np.count_nonzero(chunk.weight)),
         square,
+        not sparse.issparse(chunk.X),
     )
 
 
@@ -251,23 +254,25 @@ class PartitionedLinearSVC(LinearMulticlassSVC):
         n_classes = int(np.count_nonzero(kept))
         loss = self._loss(encoding.classes)
         loss.check_n_classes(n_classes)
-        strengths = Strengths.of(
-            settings,
-            self._constant_feature,
-            n_busy=sum(one.n_weighted > 0 for one in summaries),
-            per_class=sum(one.n_weighted for one in summaries) / n_classes,
-            mean_square=sum(one.square for one in summaries) / sum(one.n for one in summaries),
-        )
         common = Common(
             loss=loss,
             n_classes=n_classes,
             n_features=self.n_features_in_,
             dtype=dtype,
             intercept_scaling=self._constant_feature,
-            constant=strengths.constant,
+            constant=self._constant_feature,
             settings=settings,
             seed=draw_seed(self.random_state),
         )
+        dense, largest = all(s.dense for s in summaries if s.n), max(s.n for s in summaries)
+        strengths = Strengths.of(
+            common,
+            n_busy=sum(one.n_weighted > 0 for one in summaries),
+            per_class=sum(one.n_weighted for one in summaries) / n_classes,
+            mean_square=sum(one.square for one in summaries) / sum(one.n for one in summaries),
+            newton=makes_newton_rounds(common, dense=dense, largest=largest),
+        )
+        common = replace(common, constant=strengths.constant)
         X.hold(partial(make_part, encoding=encoding, common=common))
         nothing = np.empty(0)
         target = EncodedTarget(encoding.classes, nothing, nothing)

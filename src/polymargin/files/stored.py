@@ -77,6 +77,7 @@ class StoredMatrix:
         values = self.values = [array.values for array in self._arrays]
         self.dtype = values[0].dtype
         self.entry_bytes = sum(one.itemsize for one in values[:2])  # a value, with its column
+        self.row_bytes = 0 if dense else values[2].itemsize  # of a row, besides: where it begins
         good = self.dtype in (np.float32, np.float64)
         if dense:
             self.n_stored, good = math.prod(shape), good and values[0].shape == shape

@@ -11,6 +11,7 @@ from scipy import sparse
 from polymargin.arrays import Doubles, Floats
 from polymargin.core import instruction_set
 from polymargin.solvers.checkpoint import Checkpoint
+from polymargin.solvers.engines.newton_rounds import NewtonRounds
 from polymargin.solvers.engines.part import Common
 from polymargin.solvers.engines.partitions import (
     PartitionEngine,
@@ -37,22 +38,26 @@ class Strengths:
     n_busy: int  # partitions that have examples
     kappa: float
     constant: float  # of the constant feature in local passes; 0 without an intercept
+    mean_square: float  # of the rows
+    newton: bool  # whether Newton rounds are made, which need none of the others
 
     @staticmethod
     def of(
-        settings: DualSolver,
-        intercept_scaling: float,
-        *,
-        n_busy: int,
-        per_class: float,
-        mean_square: float,
+        common: Common, *, n_busy: int, per_class: float, mean_square: float, newton: bool
     ) -> Strengths:
         """For this many examples per class, of rows with this mean of ``||x||^2``."""
-        choice = settings.acceleration
+        if common.settings.newton is True and not newton:
+            raise ValueError(
+                "newton=True needs dense partitions of few features, and a hinge loss without "
+                'smoothing: use newton="auto".'
+            )
+        choice, scaling = common.settings.acceleration, common.intercept_scaling
         auto = choice == "auto" or choice is True
         kappa = initial_kappa(n_busy) if auto else float(choice)
-        constant = local_constant(intercept_scaling, kappa, n_busy, per_class, mean_square)
-        return Strengths(n_busy, kappa, constant)
+        constant = local_constant(scaling, kappa, n_busy, per_class, mean_square)
+        if newton:
+            constant, mean_square = scaling, mean_square + scaling**2
+        return Strengths(n_busy, kappa, constant, mean_square, newton)
 
 
 @dataclass(kw_only=True)
@@ -80,8 +85,8 @@ class PartitionedSolution(Outcome):
 def check_settings(settings: DualSolver, loss: Loss) -> None:
     """Raise ``ValueError`` for what rounds cannot do."""
     loss.check_restricted(settings.restricted, settings.restricted_tol)
-    if settings.schedule != "auto" or settings.newton is True:
-        raise ValueError('Partitioned data need schedule="auto" and newton="auto" or False.')
+    if settings.schedule != "auto":
+        raise ValueError('Partitioned data need schedule="auto".')
     if settings.stopping is not None and settings.stopping.needs_violation:
         raise ValueError(f"{settings.stopping!r} cannot stop rounds: leave stopping out.")
 
@@ -104,7 +109,7 @@ def solve_partitions(
     file = None
     if checkpoint is not None:
         file = checkpoint.open(_dependencies(parts, common, strengths, tol, random_state))
-    engine = PartitionEngine(parts, common, strengths.kappa, strengths.n_busy, keep_dual=keep_dual)
+    engine = _engine(parts, common, strengths, keep_dual=keep_dual)
     run = settings._run(engine, tol, max_iter, History("round", verbose), clock)
     run.loop(progress, file)
     certificate, model = run.result()
@@ -124,6 +129,15 @@ def solve_partitions(
         status=run.status,
         duals=model.dual,
     )
+
+
+def _engine(
+    parts: Partitions, common: Common, strengths: Strengths, *, keep_dual: bool
+) -> PartitionEngine:
+    n_busy = strengths.n_busy
+    if strengths.newton:
+        return NewtonRounds(parts, common, n_busy, strengths.mean_square, keep_dual=keep_dual)
+    return PartitionEngine(parts, common, strengths.kappa, n_busy, keep_dual=keep_dual)
 
 
 def _dependencies(

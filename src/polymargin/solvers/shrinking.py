@@ -14,6 +14,10 @@ A certificate looks at all examples and wakes those that violate.
 With many classes, a pass can be followed by short ones: the examples that moved most, each with the
 few classes of its dual row only (Keerthi's shrinking of classes). They cost a fraction where a row
 of W is much longer than the list of an example's classes.
+
+Rows on disk are read part by part, and reading is what costs: there the examples of a part that
+moved most are visited once more before it leaves memory, with the classes of their dual rows, and
+no short passes follow.
 """
 
 from __future__ import annotations
@@ -50,7 +54,8 @@ class AdaptiveSchedule:
         self._rng = rng
         self._shrinking = settings.shrinking
         self._shuffle = settings.shuffle
-        self._short = settings.certify  # whether short passes may follow full ones
+        self._repeats = not state.problem.rows.is_whole  # whether to visit again what will leave
+        self._short = settings.certify and not self._repeats  # whether short passes may follow
         self._awake = False
         self._n_short = 0  # short passes still to make
         self._visited = state.problem.visited
@@ -72,6 +77,14 @@ class AdaptiveSchedule:
             if len(order) == 0:  # everything sleeps: wake everything
                 order = self._visited
         return Pass(self._in_order(order), full=True)
+
+    def again(self, part: Indices) -> Indices:
+        """Whom to visit once more before a part of a full pass, just visited, leaves memory."""
+        if not (self._repeats and self._shrinking):
+            return part[:0]
+        least = TARGET * self._mean if np.isfinite(self._mean) else 0.0
+        chosen = part[self._state.gap[part] > least]
+        return self._rng.permutation(chosen) if self._shuffle else chosen
 
     def _in_order(self, chosen: Indices) -> Arranged:
         rows = self._state.problem.rows

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from polymargin.arrays import Floats
+from polymargin.arrays import Floats, Indices
 from polymargin.core import core
 from polymargin.problem import Problem
 from polymargin.solvers.acceleration import OuterLoop, initial_kappa, is_redundant
@@ -47,6 +47,7 @@ FEW_PASSES = 5  # so few are not accelerated
 # by how much the primal point may be too short, in parts of the estimated gap
 SHORT_BY = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.45])
 NO_MULTIPLES = np.empty(0)
+NOTHING = SweepTotals(0.0, 0.0, 0.0, 0, 0)
 Schedule = AdaptiveSchedule | SequentialSchedule
 
 
@@ -219,22 +220,39 @@ class LinearEngine(SavableEngine[LinearModel]):
 
     def _sweep(self, visits: Pass, out_of_time: Callable[[], bool]) -> SweepTotals:
         mode = self._mode if visits.full else "listed"
-        classes = self.state.ld if visits.full else FEW_CLASSES
-        per_visit = (self.problem.rows.per_row + 1) * classes
-        chunk = max(256, int(CHUNK[mode] / per_visit))
-        total = SweepTotals(0.0, 0.0, 0.0, 0, 0)
-        self._v = None
-        parts = (
-            piece[first : first + chunk]
-            for piece in self.state.pieces(visits.arranged)
-            for first in range(0, len(piece), chunk)
-        )
-        for part in parts:
-            total += self.state.sweep(part, mode, n_jobs=self.n_jobs)
+        total, self._v = NOTHING, None
+        for piece in self.state.pieces(visits.arranged):
+            total += self._visit(piece, mode, out_of_time)
             if out_of_time():
                 break
+            if visits.full:
+                total += self._visit_again(piece)
         self._dual_sum += total.dual
         return total
+
+    def _visit(self, order: Indices, mode: str, out_of_time: Callable[[], bool]) -> SweepTotals:
+        """Visit examples whose rows the engine holds, some at a time."""
+        classes = FEW_CLASSES if mode == "listed" else self.state.ld
+        chunk = max(256, int(CHUNK[mode] / ((self.problem.rows.per_row + 1) * classes)))
+        total = NOTHING
+        for first in range(0, len(order), chunk):
+            total += self.state.sweep(order[first : first + chunk], mode, n_jobs=self.n_jobs)
+            if out_of_time():
+                break
+        return total
+
+    def _visit_again(self, part: Indices) -> SweepTotals:
+        """Once more those of a part that is about to leave memory who move most.
+
+        What the first visit found of the gap is what counts.
+        """
+        order = self.plan.again(part)
+        if len(order) == 0:
+            return NOTHING
+        found = self.state.gap[order]
+        totals = self.state.sweep(order, "listed", n_jobs=self.n_jobs)
+        self.state.gap[order] = found
+        return NOTHING._replace(dual=totals.dual)
 
     def _outer_step(self, seen: SweepTotals, full: bool) -> tuple[float, float]:
         """The estimated relative gap and primal value after a pass; extrapolates."""

@@ -27,6 +27,7 @@ from polymargin.arrays import Codes, Doubles, Floats, Indices, Matrix
 from polymargin.losses import Loss
 from polymargin.problem import Problem
 from polymargin.solvers.engines.linear import sweep_mode
+from polymargin.solvers.newton.side import Looked, NewtonSide, Point
 from polymargin.solvers.shrinking import AdaptiveSchedule
 from polymargin.solvers.solution import signed_dual
 from polymargin.solvers.state import State
@@ -73,17 +74,20 @@ class Share:
     features: Indices | None  # None: all
     V: Floats
     seen: tuple[PartSeen, ...]
+    looked: tuple[Looked, ...] = ()  # of a Newton round
 
 
 def add_up(shares: Sequence[Share], shape: tuple[int, int]) -> Share:
-    """The sum, in the order given."""
-    V = np.zeros(shape, shares[0].V.dtype)
+    """The sum, in the order given; `shape` is that of all features."""
+    whole = shares[0].features is None
+    V = np.zeros(shares[0].V.shape if whole else shape, shares[0].V.dtype)
     for share in shares:
         if share.features is None:
             V += share.V
         else:
             V[share.features] += share.V
-    return Share(None, V, tuple(seen for share in shares for seen in share.seen))
+    seen = tuple(seen for share in shares for seen in share.seen)
+    return Share(None, V, seen, tuple(one for share in shares for one in share.looked))
 
 
 class Part:
@@ -94,6 +98,7 @@ class Part:
         self._birth = uuid.uuid4().hex
         self._changes = 0
         self._state: State | None = None  # None: nobody is here
+        self._newton: NewtonSide | None = None
         if not (c > 0).any():
             return
         problem = Problem(X, y, c, common.loss, common.n_classes, common.constant)
@@ -116,6 +121,11 @@ class Part:
     def version(self) -> Version:
         """Two parts of the same version have the same dual."""
         return self._birth, self._changes
+
+    def _changed(self) -> None:
+        self._changes += 1
+        if self._newton is not None:
+            self._newton.forget()
 
     def constant_loss(self) -> float:
         """What its all-zero rows add to the primal and to the dual alike."""
@@ -159,7 +169,7 @@ class Part:
         visits = self._plan.next_pass()
         totals = state.sweep(visits.order, self._mode)
         self._plan.after(visits, totals)
-        self._changes += 1
+        self._changed()
         return self._share(self._seen(totals.gap, len(visits.order)))
 
     def held(self) -> Share:
@@ -174,6 +184,42 @@ class Part:
         losses = state.evaluate(self._local(state, W))
         self._plan.wake()
         return self._seen(float(losses.sum()))
+
+    # --- Newton rounds: see NewtonSide ------------------------------------------------------------
+
+    def _side(self, state: State) -> NewtonSide:
+        if self._newton is None:
+            self._newton = NewtonSide(state)
+        return self._newton
+
+    def look(self, at: Point) -> Share:
+        """``V(N)`` at a point."""
+        if self._state is None:
+            return Share(None, np.zeros(self.common.shape), (self._seen(),))
+        V, looked = self._side(self._state).look(at)
+        return Share(None, V, (self._seen(),), (looked,))
+
+    def times(self, at: Point, D: Doubles) -> Share:
+        """``(H - I) D`` at a point."""
+        V = np.zeros(self.common.shape)
+        if self._state is not None:
+            V = self._side(self._state).times(at, D)
+        return Share(None, V, (self._seen(),))
+
+    def blocks(self, at: Point) -> Share:
+        """The blocks of ``H - I`` of each class at a point, a column each."""
+        if self._state is None:
+            rows, k = self.common.shape
+            return Share(None, np.zeros((rows * rows, k)), ())
+        return Share(None, self._side(self._state).blocks(at), ())
+
+    def move(self, at: Point) -> Share:
+        """Let the maximiser at a point be the dual; then, ``V_m``."""
+        if self._state is not None:
+            self.set_dual(self._side(self._state).maximiser(at))
+        return self.held()
+
+    # --- the rest --------------------------------------------------------------------------------
 
     def keep_awake(self) -> None:
         """Let all passes from now on visit all examples."""
@@ -196,7 +242,7 @@ class Part:
         """Take over a dual."""
         if self._state is not None:
             self._state.set_dual(p)
-            self._changes += 1
+            self._changed()
 
     def digest(self) -> str:
         """A hash of rows, labels and costs."""

@@ -119,6 +119,11 @@ FACES: dict[str, Callable[[Doubles, NDArray[np.int32], Doubles, int], Found]] = 
 }
 
 
+def has_faces(loss: Loss) -> bool:
+    """Whether the faces of a loss are known: it is flat on its block sets."""
+    return loss.flat and loss.name in FACES
+
+
 def faces_of(loss: Loss, p: Doubles, y: NDArray[np.int32], c: Doubles) -> Faces:
     """The faces on which blocks lie.
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from polymargin.problem import Problem
 from polymargin.solvers.checkpoint import Tree
-from polymargin.solvers.newton.faces import FACES
+from polymargin.solvers.newton.faces import has_faces
 from polymargin.solvers.state import State
 
 
@@ -38,8 +38,7 @@ CONSTANTS = Constants()
 
 def may_follow(problem: Problem) -> bool:
     """Whether there is a phase: for dense rows in memory, and a flat loss with known faces."""
-    rows, loss = problem.rows, problem.loss
-    return rows.can_be_blocked and rows.is_whole and loss.flat and loss.name in FACES
+    return problem.rows.can_be_blocked and problem.rows.is_whole and has_faces(problem.loss)
 
 
 def is_affordable(state: State) -> bool:

@@ -15,7 +15,7 @@ iterations on usps, letter and satimage, and leaves an eighth on mnist).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +44,37 @@ class Hessian:
         return product
 
 
-class Preconditioner:
-    """The inverse of the blocks of H of each class; a square block each, as Cholesky factors.
+def class_blocks(X: Doubles, diagonal: Doubles, mu: float) -> Iterator[Doubles]:
+    """``1/mu sum_i (Pi_i)_jj x_i x_i^T`` of one class after the other."""
+    for part in diagonal.T:
+        of_class = np.flatnonzero(part)
+        scaled = X[of_class] * np.sqrt(part[of_class] / mu)[:, None]
+        yield scaled.T @ scaled
+
+
+class BlockInverse:
+    """The inverse of a square block of each class plus the identity, as Cholesky factors."""
+
+    def __init__(self, blocks: Iterable[Doubles], *, coupled: bool) -> None:
+        self._coupled = coupled
+        self._factors = []
+        for block in blocks:
+            block[np.diag_indices(len(block))] += 1.0
+            factor, _ = linalg.cho_factor(block.T, lower=True, overwrite_a=True, check_finite=False)
+            self._factors.append(factor)
+
+    def apply(self, R: Doubles) -> Doubles:
+        """The solution for every class."""
+        Z = np.empty_like(R)
+        for j, factor in enumerate(self._factors):
+            Z[:, j] = linalg.cho_solve((factor, True), R[:, j], check_finite=False)
+        if self._coupled:
+            Z -= Z.mean(axis=1, keepdims=True)
+        return Z
+
+
+class Preconditioner(BlockInverse):
+    """The inverse of the blocks of H of each class.
 
     Attributes
     ----------
@@ -65,28 +94,10 @@ class Preconditioner:
     ) -> None:
         self.recipe = rows, diagonal, mu
         X = phi.take(rows) if X is None else X
-        self._coupled = phi.loss.coupled
-        self._factors = []
-        multiplications = 0.0
-        for part in diagonal.T:
-            of_class = np.flatnonzero(part)
-            scaled = X[of_class] * np.sqrt(part[of_class] / mu)[:, None]
-            block = scaled.T @ scaled
-            block[np.diag_indices(phi.d)] += 1.0
-            factor, _ = linalg.cho_factor(block.T, lower=True, overwrite_a=True, check_finite=False)
-            self._factors.append(factor)
-            multiplications += len(of_class) * phi.d**2 / 2 + phi.d**3 / 6
-        self.build_cost = multiplications / (phi.n * phi.d * phi.n_classes)
+        super().__init__(class_blocks(X, diagonal, mu), coupled=phi.loss.coupled)
+        products = np.count_nonzero(diagonal) * phi.d**2 / 2 + phi.n_classes * phi.d**3 / 6
+        self.build_cost = products / (phi.n * phi.d * phi.n_classes)
         self.cost = phi.d / phi.n
-
-    def apply(self, R: Doubles) -> Doubles:
-        """The solution for every class."""
-        Z = np.empty_like(R)
-        for j, factor in enumerate(self._factors):
-            Z[:, j] = linalg.cho_solve((factor, True), R[:, j], check_finite=False)
-        if self._coupled:
-            Z -= Z.mean(axis=1, keepdims=True)
-        return Z
 
 
 def conjugate_gradients(

@@ -180,7 +180,7 @@ class DaskSource(Source):
         began = time.monotonic()
         while True:
             try:
-                info = self.client.scheduler_info(n_workers=-1)["workers"]
+                info = self.client.scheduler_info(n_workers=-1).get("workers", {})
                 there = {name for name, one in info.items() if one["status"] == "running"}
             except (OSError, TimeoutError, RuntimeError):
                 there = set()

@@ -82,7 +82,7 @@ def table(rows: Sequence[Mapping[str, Any]], threads: Sequence[int]) -> str:
     lines = []
     for row in rows:
         seconds = {int(n): s for n, s in row["seconds"].items()}
-        ratios = [f"{seconds[1] / seconds[n]:.2f}" for n in threads[1:]]
+        ratios = [f"{seconds[1] / seconds[n]:.2f}" if n in seconds else "" for n in threads[1:]]
         lines.append(
             [row["data"], row["loss"], f"{seconds[1]:.3f}", *ratios, f"{row['serial']:.2f}"]
         )
@@ -110,8 +110,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             known = [one for one in known if (one["data"], one["loss"]) != (name, loss)] + [row]
             print(table([row], threads).splitlines()[-1], flush=True)
             write_json(place, {"rows": known})
-    whole = [row for row in known if {str(n) for n in threads} <= row["seconds"].keys()]
-    (RESULTS / "threads.md").write_text(table(whole, threads) + "\n")
+    every = sorted({int(n) for row in known for n in row["seconds"]})
+    (RESULTS / "threads.md").write_text(table(known, every) + "\n")
     return 0
 
 

@@ -259,8 +259,8 @@ class WeightedClassifier(CertifiedClassifier[ProblemT, SolutionT]):
         model = copy.copy(self)
         model.__dict__.pop("feature_names_in_", None)  # what it scores has none
         others = {"checkpoint": None, "store_dual": False, "warm_start": False, "verbose": 0}
-        known = {k: v for k, v in others.items() if k in model._get_param_names()}
-        model.set_params(**known, tol=max(self.tol, FOLD_TOL), random_state=seed)
+        known = {name: value for name, value in others.items() if name in vars(model)}
+        vars(model).update(known, tol=max(self.tol, FOLD_TOL), random_state=seed)
         found = model._solve(problem, replace(solution, block=block), None)
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt

@@ -31,7 +31,7 @@ def test_a_table_of_two_losses(small, tmp_path):
     rows = read_json(tmp_path / "losses.json")["rows"]
     assert [row["loss"] for row in rows] == ["softmax", "top_k_beta"]
     for row in rows:
-        assert row["top5"]["top5"] >= row["top1"]["top1"] > 0.8
+        assert row["top5"]["top5"] >= row["top1"]["top1"] > 0.7
         assert len(row["validation"]) == 2
     text = (tmp_path / "losses.md").read_text()
     assert f"| softmax | {100 * rows[0]['top1']['top1']:.2f} |" in text

@@ -179,7 +179,7 @@ def test_the_page_is_made_of_the_files(content, tmp_path):
     results, page = tmp_path / "results", tmp_path / "docs" / "benchmarks.md"
     (results / "papers").mkdir(parents=True)
     text = report.write(results, page)
-    assert text.count("Not run") == 4
+    assert text.count("Not run") == 6
     assert "No result file states claims" in text
 
     (results / "solvers_full.json").write_text(json.dumps(content))

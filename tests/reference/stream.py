@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.reference.entropic import ENTROPIC
 from tests.reference.restricted import solve_to_floats
 
 UNSEEN = object()  # the class that never appears, with one-vs-rest
@@ -106,7 +107,7 @@ class SlowStream:
         own = np.array([block.get(name, 0.0) for name in names])
         scores = np.array([self.W[name] @ x for name in names])
         if coupled:
-            h = (self.loss != "softmax") + scores - self.W[label] @ x
+            h = (self.loss not in ENTROPIC) + scores - self.W[label] @ x
             b = h / A + own + own.sum()
         else:
             sign = np.array([1.0 if name == label else -1.0 for name in names])

@@ -259,8 +259,10 @@ class WeightedClassifier(CertifiedClassifier[ProblemT, SolutionT]):
         model = copy.copy(self)
         model.__dict__.pop("feature_names_in_", None)  # what it scores has none
         others = {"checkpoint": None, "store_dual": False, "warm_start": False, "verbose": 0}
-        known = {name: value for name, value in others.items() if name in vars(model)}
-        vars(model).update(known, tol=max(self.tol, FOLD_TOL), random_state=seed)
+        for name, value in others.items():
+            if hasattr(model, name):
+                setattr(model, name, value)
+        model.tol, model.random_state = max(self.tol, FOLD_TOL), seed
         found = model._solve(problem, replace(solution, block=block), None)
         if found.status is Status.INTERRUPTED:
             raise KeyboardInterrupt

@@ -17,7 +17,7 @@ from scipy.special import log_softmax
 
 from polymargin.losses import LOSSES, loss_class
 
-FOLD_TOL = 2e-2  # of the models of folds, unless the estimator's tol is larger
+FOLD_TOL = 1e-2  # of the models of folds, unless the estimator's tol is larger
 FEWEST, MOST = 2000, 5000  # examples held out in all, where there are as many
 USUAL_PART = 0.2  # of the examples, between these bounds
 LARGEST_FOLD = 0.2  # of the examples

@@ -402,7 +402,7 @@ class LinearEngine(SavableEngine[LinearModel]):
         margins suffer from it. Losses at several multiples cost little more than those at one.
         """
         factors, estimate = NO_MULTIPLES, self._estimate
-        if self.problem.loss.flat and math.isfinite(estimate):
+        if self.settings.certify and self.problem.loss.flat and math.isfinite(estimate):
             factors = 1.0 + estimate * SHORT_BY
         sums = np.zeros(len(factors))
         losses = state.evaluate(point, self.n_jobs, factors=factors, sums=sums)

@@ -44,6 +44,8 @@ class Loss:
         Those between classes, of the losses that compare classes; None: all are 1.
     no_costs : str
         Why there are none, for the others.
+    is_cheap : bool
+        Whether its value takes no longer than the margins.
     has_room : bool
         Whether a block of slightly lower cost stays feasible when its values are rounded.
     steepness : float
@@ -58,6 +60,7 @@ class Loss:
     no_costs: ClassVar[str] = ""
     gives_probabilities: ClassVar[bool] = False
     dense_dual: ClassVar[bool] = False
+    is_cheap: ClassVar[bool] = True
     has_room: ClassVar[bool] = True
     steepness: ClassVar[float] = 1.0
 

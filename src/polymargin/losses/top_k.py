@@ -14,6 +14,7 @@ class WithTopK(Loss):
     """A loss of the k largest margins."""
 
     parameters: ClassVar[tuple[str, ...]] = ("top_k",)
+    is_cheap: ClassVar[bool] = False  # the largest must be found
     top_k: int | None = None
 
     def __post_init__(self) -> None:

@@ -24,6 +24,7 @@ import numpy as np
 
 from polymargin.arrays import Floats
 from polymargin.core import core
+from polymargin.problem import Problem
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.state import State, converted
 
@@ -67,6 +68,14 @@ def is_redundant(state: State) -> bool:
     return len(state.problem.visited) >= CONSTANTS.redundant * len(state.W)
 
 
+def curvature(problem: Problem) -> float:
+    """The mean of ``c_i ||x_i||^2``."""
+    chosen = problem.visited
+    if len(chosen) == 0:
+        return 0.0
+    return float(np.mean(problem.c[chosen] * problem.squared_norms[chosen]))
+
+
 def initial_kappa(state: State, choice: Literal["auto"] | bool | float) -> float:
     """The proximal strength to start with; 0 for none."""
     if choice is False:
@@ -74,12 +83,8 @@ def initial_kappa(state: State, choice: Literal["auto"] | bool | float) -> float
     if choice is not True and choice != "auto":
         return float(choice)
     problem = state.problem
-    chosen = problem.visited
-    if len(chosen) == 0:
-        return 0.0
-    curvature = float(np.mean(problem.c[chosen] * problem.squared_norms[chosen]))
     largest = CONSTANTS.largest_start if is_redundant(state) else CONSTANTS.safe
-    kappa = min(math.sqrt(problem.loss.steepness * curvature), largest)
+    kappa = min(math.sqrt(problem.loss.steepness * curvature(problem)), largest)
     return kappa if choice is True or kappa >= CONSTANTS.worthwhile else 0.0
 
 

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from polymargin.problem import Problem
+from polymargin.solvers.acceleration import curvature
 from polymargin.solvers.state import State, converted
 
 if TYPE_CHECKING:
     from polymargin.solvers.dual import DualSolver
 
 WORTHWHILE = 400_000  # bytes of weights in double precision: less stays in the caches anyway
+FEW_PASSES = 0.05  # mean of c_i ||x_i||^2, below which a fit has hardly begun when it ends
 UNTIL = 5e-5  # the relative gap, as estimated, from which on sweeps are in double precision
 MISLED = 5.0  # times as large as estimated is the gap that is not what it was taken for
 LOWER = 0.9  # times the last: what a gap must come to that does not stand still,
@@ -44,7 +46,8 @@ def starts_in_single(problem: Problem, settings: DualSolver) -> bool:
     if settings.precision == "double" or not may_sweep_in_single(problem, settings):
         return False
     weights = 8 * (problem.n_features + problem.has_intercept) * problem.n_classes
-    return settings.precision == "single" or weights >= WORTHWHILE
+    many_passes = curvature(problem) >= FEW_PASSES
+    return settings.precision == "single" or (weights >= WORTHWHILE and many_passes)
 
 
 @dataclass

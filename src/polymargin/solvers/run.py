@@ -18,7 +18,10 @@ from polymargin.solvers.engines.base import Engine, Model, SavableEngine, Seen
 from polymargin.solvers.progress import History, Progress, Record, listeners
 from polymargin.solvers.stopping import Look, MostPasses, MostSeconds, Status, StoppingRule
 
-LONGEST_WAIT = 25  # passes between two certificates at most
+# between two certificates at most: visits, in those of a pass over everyone, and passes; a
+# certificate looks at everyone
+LONGEST_WAIT = 12.0
+MOST_WAIT = 50
 # of the gap to what a pass of a kind sees of it
 FIRST_GUESS = {"full": 0.5, "short": 0.7, "newton": 1.0}
 MOST_GUESS = {"full": 1.0, "short": 2.0, "newton": 1.0}  # a short pass does not see all of the gap
@@ -82,6 +85,8 @@ class Run(Generic[Model]):
         self.best: Best[Model] | None = None
         self.certificate = engine.known  # the latest
         self._certified = -1  # the pass of the latest one that looked at all examples
+        self._visits = 0  # since then
+        self._everyone = 1  # visits of the longest pass
         self._guess = dict(FIRST_GUESS)
 
     # --- passes ----------------------------------------------------------------------------------
@@ -167,10 +172,13 @@ class Run(Generic[Model]):
             self.engine.see_everyone()
 
     def _worth_certifying(self, seen: Seen) -> bool:
+        self._visits += seen.n_visited
+        self._everyone = max(self._everyone, seen.n_visited)
         if math.isnan(seen.gap) and not seen.may_wait:
             return True
-        waited = self.n_iter - max(0, self._certified) >= LONGEST_WAIT and not seen.may_wait
-        return waited or self.rule.near(self._guess[seen.kind] * seen.gap)
+        waited = self._visits >= LONGEST_WAIT * self._everyone
+        waited |= self.n_iter - max(0, self._certified) >= MOST_WAIT
+        return (waited and not seen.may_wait) or self.rule.near(self._guess[seen.kind] * seen.gap)
 
     def _certify(self, seen: Seen | None) -> None:
         found = self.engine.certify()
@@ -184,7 +192,7 @@ class Run(Generic[Model]):
         """Write a certificate down, and keep the model if it is the best."""
         self.certificate = found
         if seen is None or not seen.provisional:
-            self._certified = self.n_iter
+            self._certified, self._visits = self.n_iter, 0
         if seen is not None or not self.engine.last_is_best:  # else the pass has its row
             n_visited = 0 if seen is None else seen.n_visited
             self.history.add(self.n_iter, self.clock.total, found, n_visited)
@@ -232,6 +240,7 @@ class Run(Generic[Model]):
         state: Tree = {
             "n_iter": self.n_iter,
             "certified": self._certified,
+            "visits": [self._visits, self._everyone],
             "guess": dict(self._guess),
             "history": self.history.arrays(),
             "seconds": self.clock.total,
@@ -252,6 +261,7 @@ class Run(Generic[Model]):
             )
         self.n_iter = state["n_iter"]
         self._certified = state["certified"]
+        self._visits, self._everyone = state["visits"]
         self._guess = dict(state["guess"])
         self.history.restore(state["history"])
         self.clock.before = state["seconds"]

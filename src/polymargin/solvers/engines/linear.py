@@ -45,7 +45,7 @@ SEVERAL_VECTORS = 8
 LONG_ROW = 64
 FEW_PASSES = 5  # so few are not accelerated
 # by how much the primal point may be too short, in parts of the estimated gap
-SHORT_BY = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.45])
+SHORT_BY = np.array([0.1, 0.2, 0.35])
 NO_MULTIPLES = np.empty(0)
 NOTHING = SweepTotals(0.0, 0.0, 0.0, 0, 0)
 Schedule = AdaptiveSchedule | SequentialSchedule
@@ -402,7 +402,8 @@ class LinearEngine(SavableEngine[LinearModel]):
         margins suffer from it. Losses at several multiples cost little more than those at one.
         """
         factors, estimate = NO_MULTIPLES, self._estimate
-        if self.settings.certify and self.problem.loss.flat and math.isfinite(estimate):
+        loss = self.problem.loss
+        if self.settings.certify and loss.flat and loss.is_cheap and math.isfinite(estimate):
             factors = 1.0 + estimate * SHORT_BY
         sums = np.zeros(len(factors))
         losses = state.evaluate(point, self.n_jobs, factors=factors, sums=sums)
@@ -411,11 +412,7 @@ class LinearEngine(SavableEngine[LinearModel]):
         if not (values < primal).any():
             return primal, 1.0
         best = int(np.argmin(values))
-        value, factor = float(values[best]), float(factors[best])
-        if state.dtype == np.float32:  # the multiple is rounded
-            scaled = point * np.float32(factor)
-            value = 0.5 * squared_norm(scaled) + float(state.evaluate(scaled, self.n_jobs).sum())
-        return (value, factor) if value < primal else (primal, 1.0)
+        return float(values[best]), float(factors[best])
 
     def model(self, *, copy: bool) -> LinearModel:
         """The primal point and the dual."""

@@ -27,6 +27,7 @@ from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.engines.base import Seen
 from polymargin.solvers.engines.part import Common, Share
 from polymargin.solvers.engines.partitions import PartitionEngine, Partitions
+from polymargin.solvers.newton.bracket import Bracket
 from polymargin.solvers.newton.faces import Doubles, has_faces
 from polymargin.solvers.newton.handover import CONSTANTS as LIMITS
 from polymargin.solvers.newton.phase import CONSTANTS
@@ -195,10 +196,9 @@ class NewtonRounds(PartitionEngine):
 
     def _line_search(self, now: Look, D: Doubles) -> Look | None:
         """The point of a step length; None: phi does not fall. As `NewtonPhase._line_search`."""
-        low, slope_low = 0.0, float(np.vdot(now.g, D))
-        high, slope_high = math.inf, math.nan
-        enough = CONSTANTS.slope * abs(slope_low)
-        if not slope_low < 0.0:
+        slope = float(np.vdot(now.g, D))
+        bracket, enough = Bracket(slope), CONSTANTS.slope * abs(slope)
+        if not slope < 0.0:
             return None
         t, best = 1.0, None
         for _ in range(TRIALS):
@@ -208,15 +208,7 @@ class NewtonRounds(PartitionEngine):
                 best = there
             if abs(slope) <= enough and best is there:
                 return there
-            if slope < 0:
-                low, slope_low = t, slope
-            else:
-                high, slope_high = t, slope
-            if math.isinf(high):
-                t *= 2.0
-            else:
-                part = slope_low / (slope_low - slope_high)
-                t = low + min(max(part, 0.1), 0.9) * (high - low)
+            t = bracket.next(t, slope)
         return best
 
     def _move(self, now: Look) -> None:

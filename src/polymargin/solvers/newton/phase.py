@@ -28,6 +28,7 @@ from scipy import sparse
 from polymargin.arrays import Floats
 from polymargin.solvers.certificate import relative_gap, squared_norm
 from polymargin.solvers.checkpoint import Tree
+from polymargin.solvers.newton.bracket import Bracket
 from polymargin.solvers.newton.faces import Doubles
 from polymargin.solvers.newton.proximal import ProximalDual
 from polymargin.solvers.newton.system import Hessian, Preconditioner, conjugate_gradients
@@ -204,11 +205,11 @@ class NewtonPhase:
         """
         phi, W = self.phi, self._W
         along, squared = float(np.vdot(W, D)), float(np.vdot(D, D))
-        low, slope_low = 0.0, float(np.vdot(at.g, D))
-        high, slope_high = math.inf, math.nan
-        enough, before = CONSTANTS.slope * abs(slope_low), phi.value(W, self._H, at.p)
-        if not slope_low < 0.0:
+        slope = float(np.vdot(at.g, D))
+        bracket, enough = Bracket(slope), CONSTANTS.slope * abs(slope)
+        if not slope < 0.0:
             return None
+        before = phi.value(W, self._H, at.p)
         t = 1.0
         for _ in range(CONSTANTS.trials):
             H = self._H + t * slopes
@@ -217,15 +218,7 @@ class NewtonPhase:
             slope = along + t * squared + float(np.vdot(p, slopes))
             if abs(slope) <= enough and (slope <= 0 or phi.value(W + t * D, H, p) <= before):
                 return t, H, p
-            if slope < 0:
-                low, slope_low = t, slope
-            else:
-                high, slope_high = t, slope
-            if math.isinf(high):
-                t *= 2.0
-            else:
-                part = slope_low / (slope_low - slope_high)
-                t = low + min(max(part, 0.1), 0.9) * (high - low)
+            t = bracket.next(t, slope)
         return None
 
     def _polish(self, at: Point) -> int:

@@ -7,6 +7,8 @@ OLDEST_VENV ?= .venv-oldest
 SANITIZE_VENV ?= .venv-sanitize
 THREADS_VENV ?= .venv-threads
 PYTEST_WORKERS ?= 2
+# of the kernels: what this machine runs; `all`, as wheels have them, takes half as long again
+INSTRUCTION_SETS ?= local
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 BASE ?= HEAD~1
@@ -146,7 +148,8 @@ $(VENV)/.created:
 $(VENV)/.wheel: $(VENV)/.created $(SOURCES)
 	rm -rf $(WHEELS)
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir $(WHEELS) . \
-		--config-settings=build-dir=$(VENV)/build
+		--config-settings=build-dir=$(VENV)/build \
+		--config-settings=cmake.define.POLYMARGIN_INSTRUCTION_SETS=$(INSTRUCTION_SETS)
 	@touch $@
 
 $(VENV)/.package: $(VENV)/.wheel

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from importlib.util import find_spec
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -20,18 +21,20 @@ LEVELS = ("baseline", "avx2", "avx512")
 
 
 def _choose(wanted: str | None) -> tuple[str, ModuleType]:
-    baseline = importlib.import_module("polymargin._core_baseline")
-    best = baseline.best_instruction_set()
+    built = [level for level in LEVELS if find_spec(f"polymargin._core_{level}")]
+    if not built:
+        raise ImportError(
+            "polymargin's compiled part is missing: install the package (pip install .), or build it "
+            "in place as CONTRIBUTING.md says."
+        )
+    best = importlib.import_module(f"polymargin._core_{built[0]}").best_instruction_set()
     if wanted is not None and wanted not in LEVELS:
         raise ImportError(f"POLYMARGIN_ISA={wanted!r}: expected one of {', '.join(LEVELS)}.")
     if wanted is not None and LEVELS.index(wanted) > LEVELS.index(best):
         raise ImportError(f"POLYMARGIN_ISA={wanted!r}: this machine runs at most {best!r}.")
-    for level in reversed(LEVELS[: LEVELS.index(wanted or best) + 1]):
-        try:
-            return level, importlib.import_module(f"polymargin._core_{level}")
-        except ModuleNotFoundError:  # not built for this platform
-            continue
-    return "baseline", baseline
+    levels = [level for level in built if LEVELS.index(level) <= LEVELS.index(wanted or best)]
+    level = max(levels, key=LEVELS.index, default=built[0])  # the nearest below what is wanted
+    return level, importlib.import_module(f"polymargin._core_{level}")
 
 
 instruction_set: str

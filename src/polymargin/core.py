@@ -24,8 +24,8 @@ def _choose(wanted: str | None) -> tuple[str, ModuleType]:
     built = [level for level in LEVELS if find_spec(f"polymargin._core_{level}")]
     if not built:
         raise ImportError(
-            "polymargin's compiled part is missing: install the package (pip install .), or build it "
-            "in place as CONTRIBUTING.md says."
+            "polymargin's compiled part is missing: install the package (pip install .), or build "
+            "it in place as CONTRIBUTING.md says."
         )
     best = importlib.import_module(f"polymargin._core_{built[0]}").best_instruction_set()
     if wanted is not None and wanted not in LEVELS:

@@ -11,12 +11,14 @@ void bind_linear(nb::module_& m);
 void bind_losses(nb::module_& m);
 void bind_projections(nb::module_& m);
 void bind_rows(nb::module_& m);
+void bind_schedule(nb::module_& m);
 void bind_stream(nb::module_& m);
 void bind_svmlight(nb::module_& m);
 
 NB_MODULE(POLYMARGIN_MODULE, m) {
     bind_losses(m);
     bind_rows(m);
+    bind_schedule(m);
     bind_linear(m);
     bind_kernel_machine(m);
     bind_larank(m);

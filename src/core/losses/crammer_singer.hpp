@@ -23,6 +23,10 @@ struct CrammerSinger : HingeLoss<ClassMargins> {
         return estimate(h, padded, 0, block);
     }
     template <class T>
+    double value_at_multiple(const T* h, int padded, double factor) const {
+        return std::max(0.0, 1 + factor * (double(vector_max(h, padded)) - 1));
+    }
+    template <class T>
     PM_INLINE double estimate(const T* h, int padded, double, Block<T>&) const {
         return std::max(0.0, double(vector_max(h, padded)));
     }

@@ -12,6 +12,8 @@
 //                   is not needed costs nothing;
 //   make            from the parameters that Python gives, checked;
 //   value           the primal loss, exactly;
+//   value_at_multiple  the same at so many times the scores, from unit margins h = 1 + s_j - s_y;
+//                   may be left out;
 //   estimate        the same or an upper bound that is exact at the optimum, in one vector pass
 //                   (`hint` is the example's threshold in units of h);
 //   conjugate       of c loss, at a block of the set;
@@ -124,6 +126,12 @@ struct SumOfHinges : HingeLoss<Margins> {
     template <class T>
     PM_INLINE double estimate(const T* h, int padded, double, Block<T>&) const {
         return excess_sum(h, padded, T(0));
+    }
+    template <class T>
+    double value_at_multiple(const T* h, int padded, double factor) const {
+        using V = Vec<T>;  // max(0, 1 + factor (h - 1))
+        const V times = V::set1(T(factor)), rest = V::set1(T(1 - factor)), zero = V::set1(T(0));
+        return sum_of(h, padded, [&](V x) { return V::max(V::fma(x, times, rest), zero); });
     }
     template <class T>
     double smooth_value(const T* h, int padded, double gamma, double, Block<T>&) const {

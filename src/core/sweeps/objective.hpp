@@ -83,6 +83,12 @@ struct Multiples {
 
 inline constexpr std::int64_t kRowsSummed = 1024;
 
+// Whether the loss at a multiple of the scores follows from the margins, where these are 1 at zero.
+template <class Loss>
+inline constexpr bool has_value_at_multiple =
+    Loss::flat &&
+    requires(const Loss& loss, const double* h) { loss.value_at_multiple(h, 0, 1.0); };
+
 // value[i] = c_i loss_i, gap[i] its share of the gap (zero for rows without features) of the
 // examples that X holds.
 template <class Loss, class Matrix, class T>
@@ -99,13 +105,19 @@ void evaluate_examples(const Loss& loss, const Matrix& X, const T* W, std::int64
             value[i] = gap[i] = 0;
             dual.prefetch_after(i);
             if (ex.c[i] == 0) return;
-            for (int f = 0; f < also.count; ++f) {
-                for (int j = 0; j < padded; ++j) multiple[j] = also.factors[f] * s[j];
-                margins_from_scores(loss, multiple.data(), ex.n_classes, padded, ex.y[i]);
-                sums[f] += ex.c[i] * loss.value(multiple.data(), padded, work);
-            }
+            const bool by_margins = loss.unit_margins() && has_value_at_multiple<Loss>;
+            if (!by_margins)
+                for (int f = 0; f < also.count; ++f) {
+                    for (int j = 0; j < padded; ++j) multiple[j] = also.factors[f] * s[j];
+                    margins_from_scores(loss, multiple.data(), ex.n_classes, padded, ex.y[i]);
+                    sums[f] += ex.c[i] * loss.value(multiple.data(), padded, work);
+                }
             margins_from_scores(loss, s, ex.n_classes, padded, ex.y[i]);
             value[i] = ex.c[i] * loss.value(s, padded, work);
+            if constexpr (has_value_at_multiple<Loss>)
+                if (by_margins)
+                    for (int f = 0; f < also.count; ++f)
+                        sums[f] += ex.c[i] * loss.value_at_multiple(s, padded, also.factors[f]);
             if (ex.squared_norm[i] == 0) return;
             double p_dot_h = 0, conjugate = 0;
             dual.for_each_part(i, [&](const auto* row, int count, int first) {

@@ -24,6 +24,18 @@ _NOBODY = np.empty(0, np.int64)
 WEIGHT_ARRAYS = 4  # of the size of the weights, that a solver keeps
 
 
+def next_seed(rng: np.random.Generator) -> int:
+    """A seed for compiled code, which has random numbers of its own."""
+    return int(rng.integers(2**63))
+
+
+def shuffled(order: Indices, rng: np.random.Generator) -> Indices:
+    """The same examples in random order."""
+    out = np.empty_like(order)
+    core.shuffled(order, next_seed(rng), out)
+    return out
+
+
 class Arranged(NamedTuple):
     """The order of a pass, and where to cut it into the parts that are in memory at once."""
 
@@ -59,7 +71,7 @@ class Rows(ABC):
 
     def arranged(self, chosen: Indices, rng: np.random.Generator | None) -> Arranged:
         """The order in which a pass visits the chosen examples; without `rng`, that of the data."""
-        return Arranged(chosen if rng is None else rng.permutation(chosen), _NOBODY)
+        return Arranged(chosen if rng is None else shuffled(chosen, rng), _NOBODY)
 
     def pieces(self, order: Arranged | None, worth: Doubles) -> Iterator[Piece]:
         """An order (None: everyone), part by part as the rows come to memory.

@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from polymargin.arrays import Doubles, Indices
+from polymargin.arrays import Indices
 from polymargin.core import core
-from polymargin.data.rows import Arranged
+from polymargin.data.rows import Arranged, next_seed, shuffled
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.state import Pass, State, SweepTotals
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 TARGET = 0.05  # theta
 LONGEST = 16.0
 SLOWEST_RISE = 1.2  # of the mean share, per pass
-SLICE = 2**18  # examples whose intervals are computed at a time
 MOST_SHORT = 3
 FIRST_SHORT = 3  # short passes only after this many full ones
 WAKE = 0.01  # a certificate wakes examples with more than this times the mean share
@@ -73,18 +72,22 @@ class AdaptiveSchedule:
             return Pass(self._in_order(self._busy), full=False)
         order = self._visited
         if self._shrinking and not self._awake:
-            order = order[self._next[order] <= self._pass]
-            if len(order) == 0:  # everything sleeps: wake everything
-                order = self._visited
+            due = np.empty_like(order)
+            n_due = core.list_due(order, self._next, self._pass, due)
+            if n_due > 0:  # else everything sleeps: wake everything
+                order = due[:n_due]
         return Pass(self._in_order(order), full=True)
 
     def again(self, part: Indices) -> Indices:
         """Whom to visit once more before a part of a full pass, just visited, leaves memory."""
         if not (self._repeats and self._shrinking):
             return part[:0]
-        least = TARGET * self._mean if np.isfinite(self._mean) else 0.0
-        chosen = part[self._state.gap[part] > least]
-        return self._rng.permutation(chosen) if self._shuffle else chosen
+        chosen = self._above(part, TARGET * self._mean if np.isfinite(self._mean) else 0.0)
+        return shuffled(chosen, self._rng) if self._shuffle else chosen
+
+    def _above(self, order: Indices, bound: float) -> Indices:
+        found = np.empty_like(order)
+        return found[: core.list_above(order, self._state.gap, bound, found)]
 
     def _in_order(self, chosen: Indices) -> Arranged:
         rows = self._state.problem.rows
@@ -94,32 +97,22 @@ class AdaptiveSchedule:
         """Set the next visit of the examples just visited, and the short passes to follow."""
         if not done.full:
             return
+        done_at, order = self._pass, done.order
         self._pass += 1
-        order = done.order
         if not self._shrinking or self._awake or len(order) == 0:
             return
-        share = self._state.gap[order]
-        self._mean = min(float(share.mean()), SLOWEST_RISE * self._mean)
+        share = self._state.gap
+        self._mean = min(core.mean_share(order, share), SLOWEST_RISE * self._mean)
         target = TARGET * self._mean
-        self._busy = order[share > target]
-        for first in range(0, len(order), SLICE):
-            part = slice(first, first + SLICE)
-            self._set_next(order[part], share[part], target)
-        if self._short:
-            self._n_short = self._short_passes(seen.entries)
-        if self._n_short == 0:
-            self._busy = order[:0].copy()  # to free it
-
-    def _set_next(self, order: Indices, share: Doubles, target: float) -> None:
-        if target > 0:
-            factor = np.sqrt(target / np.maximum(share, target / 4))
-            interval = self._interval[order] * np.maximum(factor, 0.5)
-        else:
-            interval = self._interval[order] * 2
-        np.clip(interval, 1.0, LONGEST, out=interval)
-        self._interval[order] = interval
-        spread = self._rng.random(len(order), np.float32)  # so that they do not wake in step
-        self._next[order] = self._pass - 1 + (interval + spread).astype(np.int32)
+        core.set_next_visits(
+            order, share, target, LONGEST, done_at, next_seed(self._rng), self._interval, self._next
+        )
+        if not self._short:
+            return
+        self._busy = self._above(order, target)
+        self._n_short = self._short_passes(seen.entries)
+        # its own: not to keep all the room that was there for them
+        self._busy = self._busy[: len(self._busy) if self._n_short else 0].copy()
 
     def _short_passes(self, entries: int) -> int:
         """How many short passes pay after a pass that saw this many dual entries."""

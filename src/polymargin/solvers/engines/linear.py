@@ -19,6 +19,7 @@ from scipy import sparse
 
 from polymargin.arrays import Floats, Indices
 from polymargin.core import core
+from polymargin.data.rows import shuffled
 from polymargin.problem import Problem
 from polymargin.solvers.acceleration import OuterLoop, initial_kappa, is_redundant
 from polymargin.solvers.certificate import Certificate, relative_gap, squared_norm
@@ -316,7 +317,7 @@ class LinearEngine(SavableEngine[LinearModel]):
 
     def _polish(self, order: NDArray[np.int64]) -> None:
         if self.settings.shuffle:
-            order = self._rng.permutation(order)
+            order = shuffled(order, self._rng)
         self.state.sweep(order, self._mode, n_jobs=self.n_jobs)
 
     def _newton_step(self, newton: FollowUp, out_of_time: Callable[[], bool]) -> Seen:

@@ -11,15 +11,17 @@ names its compiled twin and checks its parameters.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from polymargin.arrays import Doubles, Floats
 from polymargin.core import core
 from polymargin.losses.margins import Margins
 
+PerClass = TypeVar("PerClass", Floats, sparse.csr_array)
 NO_MARGINS = np.empty((0, 0))  # of the compiled losses: all are 1
 
 
@@ -65,11 +67,11 @@ class Loss:
     steepness: ClassVar[float] = 1.0
 
     @property
-    def compiled(self) -> Any:
+    def compiled(self) -> core.Loss:
         """The compiled twin."""
         return self._twin(NO_MARGINS if self.margins is None else self.margins.delta)
 
-    def _twin(self, margins: Doubles) -> Any:
+    def _twin(self, margins: Doubles) -> core.Loss:
         return core.Loss(self.name, self.top_k or 0, float(self.smoothing), margins)
 
     @property
@@ -125,7 +127,7 @@ class Loss:
 
     # --- two classes -----------------------------------------------------------------------------
 
-    def fold(self, by_class: Any) -> Any:
+    def fold(self, by_class: PerClass) -> PerClass:
         """Rows per class as they are; of two, one row that is positive for the second class."""
         if by_class.shape[0] != 2:
             return by_class

@@ -7,11 +7,10 @@ time fit in a fixed amount of memory, whatever the number of threads.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 
-from polymargin.arrays import Floats
+from polymargin.arrays import Floats, Matrix
 from polymargin.kernel_functions import KernelFunction, squared_row_norms
 
 BLOCK_BYTES = 32 * 2**20
@@ -19,7 +18,11 @@ SUPPORT_AT_ONCE = 2048
 
 
 def kernel_scores(
-    function: KernelFunction | None, X: Any, support_vectors: Any, dual_coef: Any, threads: int = 1
+    function: KernelFunction | None,
+    X: Matrix,
+    support_vectors: Matrix,
+    dual_coef: Floats,
+    threads: int = 1,
 ) -> Floats:
     """Scores of the rows of X, (n, n_classes), in its dtype, which is that of the support vectors.
 

@@ -10,15 +10,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from polymargin.arrays import Codes, Doubles, Indices, Matrix
 from polymargin.core import core
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.engines.patterns import PatternStore
+from polymargin.storage import Array
 
 OPERATIONS = ("process_new", "process_old", "optimize")
 
@@ -203,7 +204,7 @@ class LaRank:
         self.costs = pickled.get("costs")
         self.load_state_dict(pickled["state"])
 
-    def _new_machine(self, seed: int) -> Any:
+    def _new_machine(self, seed: int) -> core.LaRankF32 | core.LaRankF64:
         s = self.settings
         machine = core.LaRankF32 if self.dtype == np.float32 else core.LaRankF64
         return machine(
@@ -216,9 +217,9 @@ class LaRank:
             seed=seed,
         )
 
-    def _export(self) -> dict[str, NDArray[Any]]:
+    def _export(self) -> dict[str, Array]:
         n, n_vectors = self.n_patterns, int(self._machine.n_support_vectors)
-        state: dict[str, NDArray[Any]] = {
+        state: dict[str, Array] = {
             "slots": np.empty(n, np.int32),
             "examples": np.empty(n, np.int64),
             "y": np.empty(n, np.int32),

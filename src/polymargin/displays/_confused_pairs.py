@@ -63,7 +63,7 @@ class ConfusedPairsDisplay(Display):
         *,
         n_pairs: int = 15,
         ax: Axes | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> ConfusedPairsDisplay:
         """Predict examples and plot what is confused.
 
@@ -99,7 +99,7 @@ class ConfusedPairsDisplay(Display):
         *,
         n_pairs: int = 15,
         ax: Axes | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> ConfusedPairsDisplay:
         """Plot what is confused in predictions from anywhere.
 

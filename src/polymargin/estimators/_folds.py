@@ -11,7 +11,6 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +18,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _check_method_params
 
-from polymargin.arrays import MatrixLike
-from polymargin.estimators._base import Prepared
+from polymargin.arrays import Indices, Matrix, MatrixLike
+from polymargin.estimators._base import CertifiedClassifier, Prepared
 from polymargin.estimators._progress import StopRequested
 from polymargin.estimators._search import FoldStep
 from polymargin.estimators._target import encode_target
 from polymargin.estimators.kernel import KernelMulticlassSVC
 from polymargin.estimators.linear import LinearMulticlassSVC, check_overflow
 from polymargin.kernel_functions import SharedKernel, TrainingKernel
-from polymargin.problem import KernelProblem, Problem
+from polymargin.problem import Examples, KernelProblem, Problem
 from polymargin.solvers import DualSolver, Solution, Status
 from polymargin.solvers.kernel import KernelSolution, KernelSolver
 from polymargin.solvers.progress import Record
@@ -43,12 +42,12 @@ class ModelFolds(ABC):
 
     def __init__(
         self,
-        model: Any,
-        prepared: Prepared[Any],
-        splits: Sequence[tuple[Any, Any]],
+        model: CertifiedClassifier,
+        prepared: Prepared,
+        splits: Sequence[tuple[Indices, Indices]],
         Cs: NDArray[np.float64],
         scorer: Callable[..., float],
-        score_params: dict[str, Any],
+        score_params: dict[str, object],
     ) -> None:
         self.Cs = Cs
         self._model = model
@@ -67,6 +66,10 @@ class ModelFolds(ABC):
             np.iinfo(np.int32).max, size=len(splits)
         )
         self._stopped = threading.Event()
+        self._get_ready()
+
+    def _get_ready(self) -> None:  # noqa: B027
+        """Do what the folds need besides."""
 
     def __len__(self) -> int:
         return len(self._costs)
@@ -91,11 +94,11 @@ class ModelFolds(ABC):
             yield FoldStep(score, solution.gap, solution.n_iter, solution.status)
 
     @abstractmethod
-    def _solutions(self, fold: int) -> Iterator[tuple[Any, DualSolution]]:
+    def _solutions(self, fold: int) -> Iterator[tuple[Examples, DualSolution]]:
         """The problem and its solution, once per C."""
 
     @abstractmethod
-    def _fitted(self, fold: int, C: float, X: Any) -> Any:
+    def _fitted(self, fold: int, C: float, X: Matrix) -> CertifiedClassifier:
         """A model to be given the attributes of a fit, then to score the held-out rows X."""
 
     def _look(self, record: Record) -> None:
@@ -156,7 +159,7 @@ class LinearFolds(ModelFolds):
                 check_overflow(solution)
             yield problem, solution
 
-    def _fitted(self, fold: int, C: float, X: Any) -> LinearMulticlassSVC:
+    def _fitted(self, fold: int, C: float, X: Matrix) -> LinearMulticlassSVC:
         return copy.copy(self._model).set_params(C=C, store_dual=False)
 
 
@@ -167,16 +170,15 @@ class KernelFolds(ModelFolds):
     `cache_size`; else None.
     """
 
-    def __init__(
-        self, model: KernelMulticlassSVC, prepared: Prepared[KernelProblem], *others: Any
-    ) -> None:
-        super().__init__(model, prepared, *others)
-        self._cache_bytes = int(model.cache_size * 2**20)
-        kernel = prepared.problem.kernel
+    _problem: KernelProblem
+
+    def _get_ready(self) -> None:
+        self._cache_bytes = int(self._model.cache_size * 2**20)
+        kernel = self._problem.kernel
         fits = kernel.n**2 * kernel.dtype.itemsize <= self._cache_bytes
         self.shared = SharedKernel(kernel) if fits or kernel.function is None else None
         if self.shared is not None:
-            model._shared_kernel = self.shared  # for the refit
+            self._model._shared_kernel = self.shared  # for the refit
         self._kernels = [self.shared or self._own_kernel() for _ in range(len(self))]
 
     def _own_kernel(self) -> TrainingKernel:
@@ -206,7 +208,7 @@ class KernelFolds(ModelFolds):
             )
             yield problem, solution
 
-    def _fitted(self, fold: int, C: float, X: Any) -> FoldModel:
+    def _fitted(self, fold: int, C: float, X: Matrix) -> FoldModel:
         fitted = FoldModel(**self._model.get_params(deep=False)).set_params(C=C)
         for name in ("classes_", "gamma_", "n_features_in_", "feature_names_in_"):
             if hasattr(self._model, name):
@@ -218,7 +220,7 @@ class KernelFolds(ModelFolds):
 class FoldModel(KernelMulticlassSVC):
     """A fold's model. It knows the examples it is to score: their kernel values may be at hand."""
 
-    _held_out: tuple[Any, TrainingKernel, NDArray[np.int64]]
+    _held_out: tuple[Matrix, TrainingKernel, NDArray[np.int64]]
 
     def decision_function(self, X: MatrixLike) -> NDArray:
         """As always; the rows that the fold holds out need not be compared anew."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
+from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -28,7 +28,7 @@ class TopLabelsMixin:
     """The k best labels, for an estimator with `decision_function` and `classes_`."""
 
     classes_: NDArray
-    decision_function: Callable[[Any], NDArray]
+    decision_function: Callable[[MatrixLike], NDArray]
 
     def predict_top_k(self, X: MatrixLike, k: int = 5) -> NDArray:
         """Predict the k best labels of each example.
@@ -54,7 +54,7 @@ class TopLabelsMixin:
         return self.classes_[best_first[:, :k]]
 
 
-def _has_probabilities(estimator: Any) -> bool:
+def _has_probabilities(estimator: object) -> bool:
     if temperature_of(estimator) is not None:
         return True
     name = type(estimator).__name__
@@ -154,7 +154,7 @@ class LinearPredictionMixin(ProbabilityMixin, LinearClassifierMixin, SparseCoefM
         scores: NDArray = super().decision_function(X)
         return scores
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
@@ -230,7 +230,7 @@ class KernelPredictionMixin(KernelParameters, ProbabilityMixin, ClassifierMixin)
         best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[best]
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self._precomputed
         tags.input_tags.pairwise = self._precomputed

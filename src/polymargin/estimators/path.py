@@ -6,7 +6,6 @@ import os
 import time
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +16,7 @@ from polymargin.arrays import MatrixLike
 from polymargin.estimators._base import n_threads
 from polymargin.estimators._parameters import CostMatrix
 from polymargin.estimators._search import grid_of
+from polymargin.estimators._target import ClassWeight
 from polymargin.estimators.linear import LinearMulticlassSVC, check_overflow
 from polymargin.solvers import Checkpoint, DualSolver, Solution, Status
 from polymargin.solvers.settings import RandomState, draw_seed
@@ -101,7 +101,7 @@ class RegularizationPath:
 def regularization_path(
     X: MatrixLike,
     y: ArrayLike,
-    Cs: Any = 10,
+    Cs: int | ArrayLike = 10,
     *,
     loss: str = "crammer_singer",
     top_k: int | None = None,
@@ -110,7 +110,7 @@ def regularization_path(
     max_iter: int = 1000,
     fit_intercept: bool = True,
     intercept_scaling: float = 1.0,
-    class_weight: Any = None,
+    class_weight: ClassWeight = None,
     cost_matrix: CostMatrix = None,
     sample_weight: ArrayLike | None = None,
     random_state: RandomState = None,

@@ -9,7 +9,7 @@ tolerance is enough.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ STEPS = 200
 PRECISION = 1e-7  # relative; the last step of Newton's method is far better
 
 
-def temperature_of(model: Any) -> float | None:
+def temperature_of(model: object) -> float | None:
     """What the scores of a fitted model are divided by; None for one without probabilities."""
     loss = getattr(model, "loss", None)
     if loss in LOSSES and loss_class(loss).gives_probabilities:
@@ -93,7 +93,7 @@ def fit_temperature(scores: NDArray, y: NDArray[np.int32], weight: NDArray[np.fl
     return scale / _increasing_root(slope_and_curvature)
 
 
-def _increasing_root(slope_and_curvature: Any) -> float:
+def _increasing_root(slope_and_curvature: Callable[[float], tuple[float, float]]) -> float:
     """Where an increasing function of b is zero, from `FLATTEST` on."""
     low, high, b = FLATTEST, np.inf, 1.0
     if slope_and_curvature(low)[0] >= 0:

@@ -11,29 +11,28 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Generic
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _check_method_params
 
-from polymargin.arrays import Indices, Matrix, MatrixLike
-from polymargin.estimators._base import CertifiedClassifier, Prepared
+from polymargin.arrays import Doubles, Floats, Indices, Matrix, MatrixLike
+from polymargin.estimators._base import CertifiedClassifier, Prepared, ProblemT, SolutionT
 from polymargin.estimators._progress import StopRequested
 from polymargin.estimators._search import FoldStep
 from polymargin.estimators._target import encode_target
 from polymargin.estimators.kernel import KernelMulticlassSVC
 from polymargin.estimators.linear import LinearMulticlassSVC, check_overflow
 from polymargin.kernel_functions import SharedKernel, TrainingKernel
-from polymargin.problem import Examples, KernelProblem, Problem
+from polymargin.problem import KernelProblem, Problem
 from polymargin.solvers import DualSolver, Solution, Status
 from polymargin.solvers.kernel import KernelSolution, KernelSolver
 from polymargin.solvers.progress import Record
-from polymargin.solvers.solution import DualSolution
 
 
-class ModelFolds(ABC):
+class ModelFolds(ABC, Generic[ProblemT, SolutionT]):
     """Trains and scores every fold along a grid of C, ascending.
 
     The model has the settings of all models, `classes_` and `n_features_in_`; `prepared` is all
@@ -42,10 +41,10 @@ class ModelFolds(ABC):
 
     def __init__(
         self,
-        model: CertifiedClassifier,
-        prepared: Prepared,
+        model: CertifiedClassifier[ProblemT, SolutionT],
+        prepared: Prepared[ProblemT],
         splits: Sequence[tuple[Indices, Indices]],
-        Cs: NDArray[np.float64],
+        Cs: Doubles,
         scorer: Callable[..., float],
         score_params: dict[str, object],
     ) -> None:
@@ -68,7 +67,7 @@ class ModelFolds(ABC):
         self._stopped = threading.Event()
         self._get_ready()
 
-    def _get_ready(self) -> None:  # noqa: B027
+    def _get_ready(self) -> None:
         """Do what the folds need besides."""
 
     def __len__(self) -> int:
@@ -94,20 +93,18 @@ class ModelFolds(ABC):
             yield FoldStep(score, solution.gap, solution.n_iter, solution.status)
 
     @abstractmethod
-    def _solutions(self, fold: int) -> Iterator[tuple[Examples, DualSolution]]:
+    def _solutions(self, fold: int) -> Iterator[tuple[ProblemT, SolutionT]]:
         """The problem and its solution, once per C."""
 
     @abstractmethod
-    def _fitted(self, fold: int, C: float, X: Matrix) -> CertifiedClassifier:
+    def _fitted(self, fold: int, C: float, X: Matrix) -> CertifiedClassifier[ProblemT, SolutionT]:
         """A model to be given the attributes of a fit, then to score the held-out rows X."""
 
     def _look(self, record: Record) -> None:
         if self._stopped.is_set():
             raise StopRequested
 
-    def _cost(
-        self, fold: int, train: NDArray[np.int64], weight: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _cost(self, fold: int, train: Indices, weight: Doubles) -> Doubles:
         """Costs of a fold at C = 1: a row weighs as often as it occurs in the training part."""
         if len(train) == 0 or len(self._held_out[fold]) == 0:
             part = "train on" if len(train) == 0 else "score"
@@ -141,7 +138,7 @@ class ModelFolds(ABC):
         )
 
 
-class LinearFolds(ModelFolds):
+class LinearFolds(ModelFolds[Problem, Solution]):
     """The folds of a linear problem."""
 
     def _solutions(self, fold: int) -> Iterator[tuple[Problem, Solution]]:
@@ -160,17 +157,16 @@ class LinearFolds(ModelFolds):
             yield problem, solution
 
     def _fitted(self, fold: int, C: float, X: Matrix) -> LinearMulticlassSVC:
-        return copy.copy(self._model).set_params(C=C, store_dual=False)
+        fitted: LinearMulticlassSVC = copy.copy(self._model).set_params(C=C, store_dual=False)
+        return fitted
 
 
-class KernelFolds(ModelFolds):
+class KernelFolds(ModelFolds[KernelProblem, KernelSolution]):
     """The folds of a kernel problem.
 
     They have the kernel matrix of all examples as `shared`, if it was given or takes at most
     `cache_size`; else None.
     """
-
-    _problem: KernelProblem
 
     def _get_ready(self) -> None:
         self._cache_bytes = int(self._model.cache_size * 2**20)
@@ -209,7 +205,7 @@ class KernelFolds(ModelFolds):
             yield problem, solution
 
     def _fitted(self, fold: int, C: float, X: Matrix) -> FoldModel:
-        fitted = FoldModel(**self._model.get_params(deep=False)).set_params(C=C)
+        fitted: FoldModel = FoldModel(**self._model.get_params(deep=False)).set_params(C=C)
         for name in ("classes_", "gamma_", "n_features_in_", "feature_names_in_"):
             if hasattr(self._model, name):
                 setattr(fitted, name, getattr(self._model, name))
@@ -220,9 +216,9 @@ class KernelFolds(ModelFolds):
 class FoldModel(KernelMulticlassSVC):
     """A fold's model. It knows the examples it is to score: their kernel values may be at hand."""
 
-    _held_out: tuple[Matrix, TrainingKernel, NDArray[np.int64]]
+    _held_out: tuple[Matrix, TrainingKernel, Indices]
 
-    def decision_function(self, X: MatrixLike) -> NDArray:
+    def decision_function(self, X: MatrixLike) -> Floats:
         """As always; the rows that the fold holds out need not be compared anew."""
         rows, kernel, held_out = self._held_out
         if X is not rows:

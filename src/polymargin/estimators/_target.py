@@ -60,8 +60,9 @@ def class_weights(
         return np.ones(labels.size)
     if isinstance(class_weight, str):
         totals = np.bincount(label_codes, weights=sample_weight, minlength=labels.size)
-        mean = totals.sum() / np.count_nonzero(totals)
-        return np.divide(mean, totals, out=np.zeros(labels.size), where=totals > 0)
+        weights, occurs = np.zeros(labels.size), totals > 0
+        weights[occurs] = totals.sum() / np.count_nonzero(totals) / totals[occurs]
+        return weights
     _check_keys(class_weight, labels)
     return weights_by_label(class_weight, labels)
 

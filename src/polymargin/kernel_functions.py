@@ -152,6 +152,22 @@ ROWS_AT_ONCE = 128  # of a matrix in memory
 _Rows = tuple[Indices, Matrix | None, Floats | None]  # indices, the rows, their squared norms
 
 
+def tiles(n: int, size: int) -> list[slice]:
+    """Consecutive parts of n things."""
+    return [slice(first, min(first + size, n)) for first in range(0, n, size)]
+
+
+def share_out(call: Callable[[slice], None], parts: list[slice], threads: int) -> None:
+    """Call a function for every part, in threads, which end with the call."""
+    threads = min(threads, len(parts))
+    if threads <= 1:
+        for part in parts:
+            call(part)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(call, parts))  # raises the first error
+
+
 class TrainingKernel:
     """Parts of the Gram matrix of the training data; without a function, X is that matrix.
 
@@ -233,20 +249,11 @@ class TrainingKernel:
         return self._diagonal
 
     def _share_out(self, one_tile: Callable[[slice], None], n_columns: int) -> None:
-        """Call a function for every tile of columns; threads end with the call."""
-        size = self._tile[1]
-        tiles = [slice(first, min(first + size, n_columns)) for first in range(0, n_columns, size)]
-        threads = min(self._threads, len(tiles))
-        if threads <= 1:
-            for place in tiles:
-                one_tile(place)
-        else:
-            with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(one_tile, tiles))  # raises the first error
+        """Call a function for every tile of columns."""
+        share_out(one_tile, tiles(n_columns, self._tile[1]), self._threads)
 
     def _parts(self, examples: Indices, size: int) -> Iterator[tuple[slice, _Rows]]:
-        for first in range(0, len(examples), size):
-            part = slice(first, min(first + size, len(examples)))
+        for part in tiles(len(examples), size):
             yield part, self._part(examples, part)
 
     def _part(self, examples: Indices, part: slice) -> _Rows:

@@ -8,7 +8,7 @@ the check that all estimators make of what they are given.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
@@ -21,21 +21,15 @@ __all__ = ["costs_for", "from_confusion", "from_taxonomy", "mean_cost"]
 SHOWN = 5  # labels in a message
 
 
-class Axis(Protocol):
-    """The labels of a frame's rows or columns."""
-
-    def tolist(self) -> Sequence[Label]: ...
-
-
 @runtime_checkable
 class CostFrame(Protocol):
     """A DataFrame of costs: true labels down, predicted ones across."""
 
     @property
-    def index(self) -> Axis: ...
+    def index(self) -> Iterable[Label]: ...
 
     @property
-    def columns(self) -> Axis: ...
+    def columns(self) -> Iterable[Label]: ...
 
     def to_numpy(self) -> NDArray[np.generic]: ...
 
@@ -88,8 +82,8 @@ def without_types(cost_matrix: Costs, classes: ArrayLike) -> Doubles | Pairs:
     """
     costs, known = costs_for(cost_matrix, classes), set(np.asarray(classes).tolist())
     if isinstance(cost_matrix, CostFrame):
-        columns = set(cost_matrix.columns.tolist())
-        names = [name for name in cost_matrix.index.tolist() if name in columns]
+        columns = set(cost_matrix.columns)
+        names = [name for name in cost_matrix.index if name in columns]
         numbers = _square(cost_matrix, names)
         cost_matrix = {
             (a, b): numbers[i, j] for i, a in enumerate(names) for j, b in enumerate(names)
@@ -172,7 +166,7 @@ def _from_array(given: ArrayLike, n: int) -> Doubles:
 
 def _from_frame(frame: CostFrame, labels: list[Label]) -> Doubles:
     for name, axis in (("index", frame.index), ("columns", frame.columns)):
-        known = axis.tolist()
+        known = list(axis)
         if len(set(known)) < len(known):
             raise ValueError(f"cost_matrix has a label twice in its {name}: name each class once.")
         _require_known(labels, set(known), f"the {name} of cost_matrix")
@@ -181,11 +175,8 @@ def _from_frame(frame: CostFrame, labels: list[Label]) -> Doubles:
 
 def _square(frame: CostFrame, labels: list[Label]) -> NDArray[np.generic]:
     """A row and a column for each label."""
-    places = [
-        [{label: at for at, label in enumerate(axis.tolist())}[label] for label in labels]
-        for axis in (frame.index, frame.columns)
-    ]
-    return frame.to_numpy()[np.ix_(*places)]
+    places = [{label: at for at, label in enumerate(axis)} for axis in (frame.index, frame.columns)]
+    return frame.to_numpy()[np.ix_(*([at[label] for label in labels] for at in places))]
 
 
 def _from_pairs(pairs: Mapping[tuple[Label, Label], float], labels: list[Label]) -> Doubles:

@@ -141,7 +141,7 @@ class ConfusedPairsDisplay(Display):
             Itself.
         """
         height = 1.2 + 0.3 * max(1, len(self.pairs))
-        ax = self._take_axes(ax, figsize=(7, height), layout="constrained")
+        ax = self._take_axes(ax, figsize=(7, height))
         places = range(len(self.pairs))
         self.bars_ = ax.barh(places, [pair.count for pair in self.pairs], **kwargs)
         # a dollar sign would begin a formula

@@ -77,17 +77,17 @@ class Loss:
     @property
     def coupled(self) -> bool:
         """Whether the loss compares classes with the true one (all but one-vs-rest)."""
-        return bool(self._twin(NO_MARGINS).coupled)
+        return self._twin(NO_MARGINS).coupled
 
     @property
     def flat(self) -> bool:
         """Whether the conjugate is zero on the block set: hinge losses, but no smooth ones."""
-        return bool(self._twin(NO_MARGINS).flat)
+        return self._twin(NO_MARGINS).flat
 
     @property
     def has_violation(self) -> bool:
         """Whether the violation of a block's optimality conditions is defined."""
-        return bool(self._twin(NO_MARGINS).has_violation)
+        return self._twin(NO_MARGINS).has_violation
 
     def check_n_classes(self, n_classes: int) -> None:
         """Raise ``ValueError`` when the parameters do not fit the number of classes."""
@@ -122,7 +122,7 @@ class Loss:
     def value_at_zero(self, n_classes: int) -> Doubles:
         """Loss of an example whose scores are all zero, for each true class."""
         if self.margins is None:
-            return np.full(n_classes, float(self.compiled.at_zero(n_classes)))
+            return np.full(n_classes, self.compiled.at_zero(n_classes))
         return self.value(np.zeros((n_classes, n_classes)), np.arange(n_classes))
 
     # --- two classes -----------------------------------------------------------------------------
@@ -143,7 +143,7 @@ class Loss:
     @property
     def restricted_methods(self) -> list[str]:
         """Methods for the restricted problem, the default first."""
-        return list(self._twin(NO_MARGINS).methods)
+        return self._twin(NO_MARGINS).methods
 
     def check_restricted(self, method: str, tol: float | None) -> tuple[str, float]:
         """The method and tolerance as the core wants them; ``"auto"`` is the default method."""

@@ -217,7 +217,7 @@ class State:
 
     def dual_sum(self) -> float:
         """The blocks' part of the dual: ``sum_ij p_ij`` of hinge losses."""
-        return float(self._engine.dual_sum())
+        return self._engine.dual_sum()
 
     def dual_weights(self) -> Floats:
         """``V = sum_i x_i a_i^T``, from W."""

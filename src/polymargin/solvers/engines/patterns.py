@@ -38,7 +38,7 @@ class PatternStore(ABC):
     @property
     def n_evaluations(self) -> int:
         """Kernel values computed so far."""
-        return int(self._store.n_evaluations)
+        return self._store.n_evaluations
 
     @n_evaluations.setter
     def n_evaluations(self, n: int) -> None:

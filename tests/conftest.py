@@ -12,6 +12,8 @@ import pytest
 
 from benchmarks import datasets
 
+pytest.register_assert_rewrite("tests.reference")  # for what its assertions say
+
 Split = tuple[Any, np.ndarray, Any, np.ndarray]
 
 

@@ -1,7 +1,8 @@
-"""Names of array types that many signatures use."""
+"""Names of types that many signatures use, of arrays above all."""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TypeAlias
 
 import numpy as np
@@ -13,4 +14,6 @@ Doubles: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.int64]  # positions, numbers of examples
 Codes: TypeAlias = NDArray[np.int32]  # of classes
 Matrix: TypeAlias = Floats | sparse.csr_array  # rows of data
-MatrixLike: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix  # what users give, frames too
+Sparse: TypeAlias = sparse.sparray | sparse.spmatrix  # of any format
+MatrixLike: TypeAlias = ArrayLike | Sparse  # what users give, frames too
+Label: TypeAlias = Hashable  # of a class

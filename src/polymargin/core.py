@@ -10,12 +10,12 @@ import importlib
 import os
 from importlib.util import find_spec
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from polymargin import _core as core
 
-__all__ = ["core", "instruction_set"]
+__all__ = ["CompiledRows", "core", "instruction_set"]
 
 LEVELS = ("baseline", "avx2", "avx512")
 
@@ -36,6 +36,10 @@ def _choose(wanted: str | None) -> tuple[str, ModuleType]:
     level = max(levels, key=LEVELS.index, default=built[0])  # the nearest below what is wanted
     return level, importlib.import_module(f"polymargin._core_{level}")
 
+
+# Of two classes that differ in precision alone, the one in single stands for both: arrays of
+# unknown precision (`Floats`) fit what it takes.
+CompiledRows: TypeAlias = "core.RowsF32"
 
 instruction_set: str
 instruction_set, core = _choose(os.environ.get("POLYMARGIN_ISA"))

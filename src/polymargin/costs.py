@@ -8,18 +8,39 @@ the check that all estimators make of what they are given.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from polymargin.arrays import Doubles, Label
 
 __all__ = ["costs_for", "from_confusion", "from_taxonomy", "mean_cost"]
 
 SHOWN = 5  # labels in a message
 
 
-def costs_for(cost_matrix: Any, classes: ArrayLike) -> NDArray[np.float64]:
+@runtime_checkable
+class CostFrame(Protocol):
+    """A DataFrame of costs: true labels down, predicted ones across."""
+
+    @property
+    def index(self) -> Iterable[Label]: ...
+
+    @property
+    def columns(self) -> Iterable[Label]: ...
+
+    def to_numpy(self) -> NDArray[np.generic]: ...
+
+
+# any labels: a mapping of some is no Mapping[Label, ...], which could be asked for others
+Costs: TypeAlias = ArrayLike | Mapping[tuple[Any, Any], float] | CostFrame
+Pairs: TypeAlias = dict[tuple[Label, Label], float]
+Node = TypeVar("Node", bound=Label)
+
+
+def costs_for(cost_matrix: Costs, classes: ArrayLike) -> Doubles:
     """Check costs and bring them into the order of the classes.
 
     Parameters
@@ -46,7 +67,7 @@ def costs_for(cost_matrix: Any, classes: ArrayLike) -> NDArray[np.float64]:
     labels = np.asarray(classes)
     if isinstance(cost_matrix, Mapping):
         costs = _from_pairs(cost_matrix, labels.tolist())
-    elif hasattr(cost_matrix, "columns") and hasattr(cost_matrix, "index"):
+    elif isinstance(cost_matrix, CostFrame):
         costs = _from_frame(cost_matrix, labels.tolist())
     else:
         costs = _from_array(cost_matrix, len(labels))
@@ -54,19 +75,18 @@ def costs_for(cost_matrix: Any, classes: ArrayLike) -> NDArray[np.float64]:
     return costs
 
 
-def without_types(
-    cost_matrix: Any, classes: ArrayLike
-) -> NDArray[np.float64] | dict[tuple[Any, Any], float]:
+def without_types(cost_matrix: Costs, classes: ArrayLike) -> Doubles | Pairs:
     """Costs as an array in the order of the classes, whatever they were given as.
 
     Where costs by label know more labels than these, which a stream may yet bring, they are pairs.
     """
     costs, known = costs_for(cost_matrix, classes), set(np.asarray(classes).tolist())
-    if hasattr(cost_matrix, "columns"):
-        names = [name for name in cost_matrix.index.tolist() if name in cost_matrix.columns]
-        numbers = cost_matrix.loc[names, names].to_numpy().tolist()
+    if isinstance(cost_matrix, CostFrame):
+        columns = set(cost_matrix.columns)
+        names = [name for name in cost_matrix.index if name in columns]
+        numbers = _square(cost_matrix, names)
         cost_matrix = {
-            (a, b): numbers[i][j] for i, a in enumerate(names) for j, b in enumerate(names)
+            (a, b): numbers[i, j] for i, a in enumerate(names) for j, b in enumerate(names)
         }
     if not isinstance(cost_matrix, Mapping):
         return costs
@@ -78,7 +98,7 @@ def without_types(
 def mean_cost(
     y_true: ArrayLike,
     y_pred: ArrayLike,
-    cost_matrix: Any,
+    cost_matrix: Costs,
     classes: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
@@ -123,7 +143,7 @@ def mean_cost(
     return float(np.average(each, weights=weights))
 
 
-def _from_array(given: Any, n: int) -> NDArray[np.float64]:
+def _from_array(given: ArrayLike, n: int) -> Doubles:
     try:
         costs = np.array(given, np.float64)
     except (TypeError, ValueError) as error:
@@ -144,15 +164,22 @@ def _from_array(given: Any, n: int) -> NDArray[np.float64]:
     return costs
 
 
-def _from_frame(frame: Any, labels: list[Any]) -> NDArray[np.float64]:
-    for name, known in (("index", frame.index), ("columns", frame.columns)):
-        if not known.is_unique:
+def _from_frame(frame: CostFrame, labels: list[Label]) -> Doubles:
+    for name, axis in (("index", frame.index), ("columns", frame.columns)):
+        known = list(axis)
+        if len(set(known)) < len(known):
             raise ValueError(f"cost_matrix has a label twice in its {name}: name each class once.")
-        _require_known(labels, set(known.tolist()), f"the {name} of cost_matrix")
-    return _from_array(frame.loc[labels, labels].to_numpy(), len(labels))
+        _require_known(labels, set(known), f"the {name} of cost_matrix")
+    return _from_array(_square(frame, labels), len(labels))
 
 
-def _from_pairs(pairs: Mapping[Any, Any], labels: list[Any]) -> NDArray[np.float64]:
+def _square(frame: CostFrame, labels: list[Label]) -> NDArray[np.generic]:
+    """A row and a column for each label."""
+    places = [{label: at for at, label in enumerate(axis)} for axis in (frame.index, frame.columns)]
+    return frame.to_numpy()[np.ix_(*([at[label] for label in labels] for at in places))]
+
+
+def _from_pairs(pairs: Mapping[tuple[Label, Label], float], labels: list[Label]) -> Doubles:
     if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
         raise ValueError(
             "cost_matrix as a mapping must have pairs (true label, predicted label) as keys, such "
@@ -182,7 +209,7 @@ def _from_pairs(pairs: Mapping[Any, Any], labels: list[Any]) -> NDArray[np.float
     return costs
 
 
-def _require_known(labels: list[Any], known: set[Any], where: str) -> None:
+def _require_known(labels: list[Label], known: set[Label], where: str) -> None:
     unknown = [label for label in labels if label not in known]
     if unknown:
         raise ValueError(
@@ -191,7 +218,7 @@ def _require_known(labels: list[Any], known: set[Any], where: str) -> None:
         )
 
 
-def _check_values(costs: NDArray[np.float64], labels: list[Any]) -> None:
+def _check_values(costs: Doubles, labels: list[Label]) -> None:
     for wrong, what in (
         (~np.isfinite(costs), "is not a finite number"),
         (costs < 0, "is negative"),
@@ -211,7 +238,7 @@ def _check_values(costs: NDArray[np.float64], labels: list[Any]) -> None:
         )
 
 
-def _some(labels: Sequence[Any]) -> str:
+def _some(labels: Sequence[Label]) -> str:
     more = f" and {len(labels) - SHOWN} more" if len(labels) > SHOWN else ""
     return ", ".join(map(repr, labels[:SHOWN])) + more
 
@@ -220,8 +247,8 @@ def _some(labels: Sequence[Any]) -> str:
 
 
 def from_taxonomy(
-    parents: Mapping[Any, Any], classes: ArrayLike | None = None, *, normalize: bool = True
-) -> dict[tuple[Any, Any], float]:
+    parents: Mapping[Node, Node | None], classes: ArrayLike | None = None, *, normalize: bool = True
+) -> dict[tuple[Node, Node], float]:
     """Costs from a tree of classes: the way up to the lowest ancestor that both have.
 
     Parameters
@@ -251,7 +278,7 @@ def from_taxonomy(
     """
     inner = {parent for parent in parents.values() if parent is not None}
     if classes is None:
-        leaves: list[Any] = [node for node in parents if node not in inner]
+        leaves: list[Node] = [node for node in parents if node not in inner]
     else:
         leaves = np.asarray(classes).tolist()
         unknown = [label for label in leaves if label not in parents and label not in inner]
@@ -265,8 +292,8 @@ def from_taxonomy(
     return {pair: cost / mean for pair, cost in costs.items()}
 
 
-def _way_up(label: Any, parents: Mapping[Any, Any]) -> list[Any]:
-    way: list[Any] = [label]
+def _way_up(label: Node, parents: Mapping[Node, Node | None]) -> list[Node]:
+    way = [label]
     while (above := parents.get(way[-1])) is not None:
         if above in way:
             raise ValueError(f"parents is not a tree: {above!r} is above itself.")
@@ -274,18 +301,18 @@ def _way_up(label: Any, parents: Mapping[Any, Any]) -> list[Any]:
     return way
 
 
-def _steps_to_meet(way: list[Any], other: list[Any]) -> float:
+def _steps_to_meet(way: Sequence[Label], other: Sequence[Label]) -> float:
     shared = set(other)
     return float(max(1, next((up for up, node in enumerate(way) if node in shared), len(way))))
 
 
 def from_confusion(
     confusion: ArrayLike,
-    classes: Sequence[Hashable] | NDArray | None = None,
+    classes: Sequence[Label] | NDArray[np.generic] | None = None,
     *,
     smoothing: float = 1.0,
     normalize: bool = True,
-) -> NDArray[np.float64] | dict[tuple[Any, Any], float]:
+) -> Doubles | Pairs:
     """Costs from a confusion matrix: what is often confused costs little.
 
     Parameters
@@ -320,8 +347,8 @@ def from_confusion(
         raise ValueError("confusion must hold counts: finite, 0 or more.")
     if not (np.isfinite(smoothing) and smoothing > 0):
         raise ValueError(f"smoothing must be a positive number, got {smoothing!r}.")
-    shares = (counts + smoothing) / (counts + smoothing).sum(axis=1, keepdims=True)
-    costs = -np.log(shares)
+    shares: Doubles = (counts + smoothing) / (counts + smoothing).sum(axis=1, keepdims=True)
+    costs: Doubles = -np.log(shares)
     np.fill_diagonal(costs, 0.0)
     if normalize:
         costs /= costs.sum() / (costs.size - len(costs))

@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from polymargin.costs import costs_for
+from polymargin.arrays import Doubles, Floats, Indices
+from polymargin.costs import Costs, costs_for
 from polymargin.estimators.probabilities import log_probabilities, temperature_of
 from polymargin.fitted import Classifier, Examples, split_pipeline
+from polymargin.storage import Array
 
 BLOCK = 2**23  # scores held at a time
 BINS = 15  # of the calibration error
@@ -73,14 +74,14 @@ class Evaluation:
         Probability of the predicted class, of a model that has probabilities.
     """
 
-    labels: NDArray
+    labels: Array
     n_classes: int
     true: NDArray[np.intp]
     predicted: NDArray[np.intp]
     rank: NDArray[np.intp]
-    margin: NDArray[np.float64]
-    costs: NDArray[np.float64] | None = None
-    confidence: NDArray[np.float64] | None = None
+    margin: Doubles
+    costs: Doubles | None = None
+    confidence: Doubles | None = None
 
     @property
     def n_examples(self) -> int:
@@ -88,7 +89,7 @@ class Evaluation:
         return len(self.true)
 
     @property
-    def unseen(self) -> NDArray:
+    def unseen(self) -> Array:
         """Labels of the examples that the model does not know, sorted."""
         return self.labels[self.n_classes :]
 
@@ -155,7 +156,7 @@ class Evaluation:
         """Fraction of examples whose true label is among the k best."""
         return float(np.mean((self.rank >= 0) & (self.rank < k)))
 
-    def top_k_curve(self, largest: int | None = None) -> NDArray[np.float64]:
+    def top_k_curve(self, largest: int | None = None) -> Doubles:
         """Top-k accuracy for k = 1, 2, ... up to `largest` or the number of classes."""
         counts = np.bincount(self.rank[self.rank >= 0], minlength=self.n_classes)
         return np.cumsum(counts)[:largest] / self.n_examples
@@ -168,31 +169,32 @@ class Evaluation:
         return sparse.coo_array((ones, (self.true, self.predicted)), shape=(k, k)).tocsr()
 
     @cached_property
-    def support(self) -> NDArray[np.int64]:
+    def support(self) -> Indices:
         """Number of examples of each label."""
         return np.bincount(self.true, minlength=len(self.labels))
 
     @cached_property
-    def n_predicted(self) -> NDArray[np.int64]:
+    def n_predicted(self) -> Indices:
         """How often each label was predicted."""
         return np.bincount(self.predicted, minlength=len(self.labels))
 
     @cached_property
-    def _hits(self) -> NDArray[np.int64]:
-        return self.confusion.diagonal()
+    def _hits(self) -> Indices:
+        hits: Indices = self.confusion.diagonal()
+        return hits
 
     @property
-    def precision(self) -> NDArray[np.float64]:
+    def precision(self) -> Doubles:
         """Correct part of the predictions of each label; 0 where there are none."""
         return _ratio(self._hits, self.n_predicted)
 
     @property
-    def recall(self) -> NDArray[np.float64]:
+    def recall(self) -> Doubles:
         """Correctly predicted part of the examples of each label; 0 where there are none."""
         return _ratio(self._hits, self.support)
 
     @property
-    def f1(self) -> NDArray[np.float64]:
+    def f1(self) -> Doubles:
         """Harmonic mean of precision and recall."""
         return _ratio(2 * self._hits, self.support + self.n_predicted)
 
@@ -224,7 +226,7 @@ class Evaluation:
             for i in order
         ]
 
-    def _costs_of(self, true: NDArray[np.intp], predicted: NDArray[np.intp]) -> NDArray[np.float64]:
+    def _costs_of(self, true: NDArray[np.intp], predicted: NDArray[np.intp]) -> Doubles:
         """What each of these pairs costs: 1 without costs, NaN where it is not known."""
         if self.costs is None:
             return np.ones(len(true))
@@ -234,7 +236,9 @@ class Evaluation:
         return cost
 
 
-def evaluate(model: Classifier, X: Examples, y: ArrayLike, costs: Any = None) -> Evaluation:
+def evaluate(
+    model: Classifier, X: Examples, y: ArrayLike, costs: Costs | None = None
+) -> Evaluation:
     """Predict the examples, in blocks, and compare with their labels.
 
     Parameters
@@ -254,9 +258,9 @@ def evaluate(model: Classifier, X: Examples, y: ArrayLike, costs: Any = None) ->
     Evaluation
         Predictions, ranks and margins.
     """
-    y = _some(np.asarray(y))
-    n, n_classes = len(y), len(model.classes_)
-    labels, true = encode_labels(y, model.classes_)
+    truth = _some(np.asarray(y))
+    n, n_classes = len(truth), len(model.classes_)
+    labels, true = encode_labels(truth, model.classes_)
     predicted = np.empty(n, np.intp)
     rank = np.full(n, UNSEEN, np.intp)
     margin = np.full(n, np.nan)
@@ -279,14 +283,14 @@ def evaluate(model: Classifier, X: Examples, y: ArrayLike, costs: Any = None) ->
     return Evaluation(labels, n_classes, true, predicted, rank, margin, table, confidence)
 
 
-def _cost_table(model: Classifier, costs: Any) -> NDArray[np.float64] | None:
+def _cost_table(model: Classifier, costs: Costs | None) -> Doubles | None:
     """Costs between the model's classes; its own where none are given."""
     given = getattr(split_pipeline(model)[1], "cost_matrix", None) if costs is None else costs
     return None if given is None else costs_for(given, model.classes_)
 
 
 def compare(
-    y_true: ArrayLike, y_pred: ArrayLike, classes: NDArray | None = None, costs: Any = None
+    y_true: ArrayLike, y_pred: ArrayLike, classes: Array | None = None, costs: Costs | None = None
 ) -> Evaluation:
     """Compare labels with predictions from elsewhere; there are no scores, so no margins.
 
@@ -311,26 +315,26 @@ def compare(
     return Evaluation(labels, len(classes), true, predicted, rank, margin, table)
 
 
-def _some(y: NDArray) -> NDArray:
+def _some(y: Array) -> Array:
     if len(y) == 0:
         raise ValueError("There are no examples to evaluate.")
     return y
 
 
-def score_blocks(model: Classifier, X: Examples, n: int) -> Iterator[tuple[int, NDArray]]:
+def score_blocks(model: Classifier, X: Examples, n: int) -> Iterator[tuple[int, Floats]]:
     """Scores of a block of the n examples after the other, each with the place of its first."""
     rows = max(1, BLOCK // len(model.classes_))
     for first in range(0, n, rows):
         yield first, score_matrix(model, X[first : min(n, first + rows)])
 
 
-def score_matrix(model: Classifier, X: Examples) -> NDArray:
+def score_matrix(model: Classifier, X: Examples) -> Floats:
     """Scores with a column per class, also for two classes."""
     scores = np.asarray(model.decision_function(X))
     return scores if scores.ndim == 2 else np.column_stack([-scores, scores])
 
 
-def score_log_probabilities(scores: NDArray, temperature: float) -> NDArray:
+def score_log_probabilities(scores: Floats, temperature: float) -> Floats:
     """Logarithms of probabilities from :func:`score_matrix`, where two classes have opposites."""
     return log_probabilities(scores[:, 1] if scores.shape[1] == 2 else scores, temperature)
 
@@ -345,7 +349,7 @@ def percent(fraction: float) -> str:
     return f"{100 * fraction:.2f} %"
 
 
-def encode_labels(y: NDArray, classes: NDArray) -> tuple[NDArray, NDArray[np.intp]]:
+def encode_labels(y: Array, classes: Array) -> tuple[Array, NDArray[np.intp]]:
     """Positions of `y` in the classes followed by its other labels; and those labels."""
     codes = {label: code for code, label in enumerate(classes.tolist())}
     values = y.tolist()
@@ -355,5 +359,6 @@ def encode_labels(y: NDArray, classes: NDArray) -> tuple[NDArray, NDArray[np.int
     return labels, np.fromiter((codes[label] for label in values), np.intp, len(values))
 
 
-def _ratio(part: NDArray, whole: NDArray) -> NDArray[np.float64]:
-    return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
+def _ratio(part: Indices, whole: Indices) -> Doubles:
+    ratio = np.zeros(len(part))
+    return np.divide(part, whole, out=ratio, where=whole > 0)

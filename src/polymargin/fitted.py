@@ -6,27 +6,28 @@ from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 
+from polymargin.arrays import Floats
 from polymargin.estimators import LinearMulticlassSVC, LinearMulticlassSVCCV
+from polymargin.storage import Array
 
 Linear: TypeAlias = LinearMulticlassSVC | LinearMulticlassSVCCV
-Features: TypeAlias = NDArray | sparse.csr_array
+Features: TypeAlias = Array | sparse.csr_array
 Examples: TypeAlias = Features | Sequence[str]
 
 
 class Classifier(Protocol):
     """A fitted classifier, or a pipeline that ends in one."""
 
-    classes_: NDArray
+    classes_: Array
     n_features_in_: int
 
-    def decision_function(self, X: Examples) -> NDArray:
+    def decision_function(self, X: Examples) -> Floats:
         """Scores: a column per class, or for two classes a vector, positive for the second."""
 
-    def predict(self, X: Examples) -> NDArray:
+    def predict(self, X: Examples) -> Array:
         """The best label of each example."""
 
 
@@ -37,7 +38,7 @@ def split_pipeline(model: Classifier) -> tuple[Pipeline | None, Classifier]:
     return (model[:-1] if len(model.steps) > 1 else None), model.steps[-1][1]
 
 
-def per_class(rows: Features) -> NDArray:
+def per_class(rows: Features) -> Floats:
     """Weights or constants with a row per class, where two classes may share the second one's."""
-    dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
+    dense: Floats = rows if isinstance(rows, np.ndarray) else rows.toarray()
     return np.concatenate([-dense, dense]) if len(dense) == 1 else dense

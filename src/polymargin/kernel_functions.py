@@ -11,26 +11,25 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from polymargin.arrays import Doubles, Indices, Matrix
+from polymargin.arrays import Doubles, Floats, Indices, Matrix
 from polymargin.core import core
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "precomputed")
-Kernel = str | Callable[[Matrix, Matrix], NDArray]
+Kernel = str | Callable[[Matrix, Matrix], Floats]
 
 
-def squared_row_norms(X: Matrix) -> NDArray:
+def squared_row_norms(X: Matrix) -> Floats:
     """``||x_i||^2`` of dense or CSR rows, in the dtype of X, summed in double."""
     if isinstance(X, np.ndarray):
         squares = np.einsum("ij,ij->i", X, X, dtype=np.float64)
     else:
         squares = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-    return squares.astype(X.dtype)
+    norms: Floats = squares.astype(X.dtype)
+    return norms
 
 
 def resolve_gamma(gamma: str | float, X: Matrix) -> float:
@@ -38,7 +37,7 @@ def resolve_gamma(gamma: str | float, X: Matrix) -> float:
     if not isinstance(gamma, str):
         return float(gamma)
     if gamma == "auto":
-        return 1.0 / X.shape[1]
+        return 1.0 / int(X.shape[1])
     if isinstance(X, np.ndarray):
         variance = float(X.var(dtype=np.float64))
     else:
@@ -66,10 +65,10 @@ class KernelFunction:
         self,
         A: Matrix,
         B: Matrix,
-        a_norms: NDArray | None = None,
-        b_norms: NDArray | None = None,
-        out: NDArray | None = None,
-    ) -> NDArray:
+        a_norms: Floats | None = None,
+        b_norms: Floats | None = None,
+        out: Floats | None = None,
+    ) -> Floats:
         """Kernel values of the rows of A with those of B, (len(A), len(B)), in the dtype of A.
 
         ``a_norms`` and ``b_norms`` are squared norms of the rows, where they are known; ``out`` is
@@ -104,7 +103,7 @@ class KernelFunction:
         inner = self.gamma * norms + self.coef0
         return np.asarray(np.tanh(inner) if self.kernel == "sigmoid" else inner**self.degree)
 
-    def _call(self, A: Matrix, B: Matrix) -> NDArray:
+    def _call(self, A: Matrix, B: Matrix) -> Floats:
         assert callable(self.kernel)
         K = np.asarray(self.kernel(A, B))
         if K.shape != (A.shape[0], B.shape[0]):
@@ -122,14 +121,14 @@ class KernelFunction:
         return K
 
 
-def _products(A: Matrix, B: Matrix, out: NDArray | None) -> NDArray:
+def _products(A: Matrix, B: Matrix, out: Floats | None) -> Floats:
     if not sparse.issparse(A) and not sparse.issparse(B):
         return np.matmul(A, B.T, out=out)
     K = A @ B.T
     return _into(out, np.ascontiguousarray(K) if isinstance(K, np.ndarray) else K.toarray())
 
 
-def _into(out: NDArray | None, K: NDArray) -> NDArray:
+def _into(out: Floats | None, K: Floats) -> Floats:
     if out is None:
         return K
     out[:] = K
@@ -139,7 +138,7 @@ def _into(out: NDArray | None, K: NDArray) -> NDArray:
 SPARSE = 0.4  # a matrix product with fewer nonzeros than this leaves out the others
 
 
-def add_product(K: NDArray, coef: NDArray, out: Doubles) -> None:
+def add_product(K: Floats, coef: Floats, out: Doubles) -> None:
     """``out += K[:, :len(out)].T @ coef``; rows of ``coef`` are often zero in most classes."""
     if np.count_nonzero(coef) < SPARSE * coef.size:
         core.add_product(K, np.ascontiguousarray(coef), out)
@@ -150,7 +149,23 @@ def add_product(K: NDArray, coef: NDArray, out: Doubles) -> None:
 COMPILED_TILE = (512, 1024)  # kernel values that stay in a cache while they are used
 OTHER_TILE = (2048, 2048)  # a call costs more here
 ROWS_AT_ONCE = 128  # of a matrix in memory
-_Rows = tuple[Indices, Any, NDArray | None]  # indices, the rows, their squared norms
+_Rows = tuple[Indices, Matrix | None, Floats | None]  # indices, the rows, their squared norms
+
+
+def tiles(n: int, size: int) -> list[slice]:
+    """Consecutive parts of n things."""
+    return [slice(first, min(first + size, n)) for first in range(0, n, size)]
+
+
+def share_out(call: Callable[[slice], None], parts: list[slice], threads: int) -> None:
+    """Call a function for every part, in threads, which end with the call."""
+    threads = min(threads, len(parts))
+    if threads <= 1:
+        for part in parts:
+            call(part)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(call, parts))  # raises the first error
 
 
 class TrainingKernel:
@@ -181,9 +196,9 @@ class TrainingKernel:
         self,
         rows: Indices,
         columns: Indices,
-        out: NDArray | None = None,
+        out: Floats | None = None,
         places: Indices | None = None,
-    ) -> NDArray:
+    ) -> Floats:
         """Kernel values of the examples ``rows`` with the examples ``columns``.
 
         They are written to the rows ``places`` of ``out``; by default to its first ones.
@@ -192,7 +207,7 @@ class TrainingKernel:
         self._fill(rows, columns, out, np.arange(len(rows)) if places is None else places)
         return out
 
-    def _fill(self, rows: Indices, columns: Indices, out: NDArray, places: Indices) -> None:
+    def _fill(self, rows: Indices, columns: Indices, out: Floats, places: Indices) -> None:
         for part, of_rows in self._parts(rows, self._tile[0]):
 
             def one_tile(place: slice, part: slice = part, of_rows: _Rows = of_rows) -> None:
@@ -202,14 +217,14 @@ class TrainingKernel:
             self._share_out(one_tile, len(columns))
         self.n_evaluations += len(rows) * len(columns)
 
-    def times(self, columns: Indices, rows: Indices, coef: NDArray) -> Doubles:
+    def times(self, columns: Indices, rows: Indices, coef: Floats) -> Doubles:
         """``K[columns, rows] coef``; the kernel values are not kept."""
         total = np.zeros((len(columns), coef.shape[1]))
         self.add_times(columns, rows, coef, total, np.arange(len(columns)))
         return total
 
     def add_times(
-        self, columns: Indices, rows: Indices, coef: NDArray, out: Doubles, places: Indices
+        self, columns: Indices, rows: Indices, coef: Floats, out: Doubles, places: Indices
     ) -> None:
         """``out[places] += K[columns, rows] coef``, in small tiles."""
         coef = coef.astype(self.dtype)
@@ -234,20 +249,11 @@ class TrainingKernel:
         return self._diagonal
 
     def _share_out(self, one_tile: Callable[[slice], None], n_columns: int) -> None:
-        """Call a function for every tile of columns; threads end with the call."""
-        size = self._tile[1]
-        tiles = [slice(first, min(first + size, n_columns)) for first in range(0, n_columns, size)]
-        threads = min(self._threads, len(tiles))
-        if threads <= 1:
-            for place in tiles:
-                one_tile(place)
-        else:
-            with ThreadPoolExecutor(threads) as pool:
-                list(pool.map(one_tile, tiles))  # raises the first error
+        """Call a function for every tile of columns."""
+        share_out(one_tile, tiles(n_columns, self._tile[1]), self._threads)
 
     def _parts(self, examples: Indices, size: int) -> Iterator[tuple[slice, _Rows]]:
-        for first in range(0, len(examples), size):
-            part = slice(first, min(first + size, len(examples)))
+        for part in tiles(len(examples), size):
             yield part, self._part(examples, part)
 
     def _part(self, examples: Indices, part: slice) -> _Rows:
@@ -255,17 +261,17 @@ class TrainingKernel:
         norms = None if self._norms is None else self._norms[one]
         return one, None if self.function is None else self.X[one], norms
 
-    def _values(self, rows: _Rows, columns: _Rows) -> NDArray:
+    def _values(self, rows: _Rows, columns: _Rows) -> Floats:
         if self.function is None:
             return np.ascontiguousarray(self.X[np.ix_(rows[0], columns[0])])
         shape = (len(rows[0]), len(columns[0]))
         out = self._tile_room(shape) if self._in_place else None
         return self.function.block(rows[1], columns[1], rows[2], columns[2], out=out)
 
-    def _tile_room(self, shape: tuple[int, int]) -> NDArray:
+    def _tile_room(self, shape: tuple[int, int]) -> Floats:
         if not hasattr(self._room, "values"):
             self._room.values = np.empty(self._tile[0] * self._tile[1], self.dtype)
-        values: NDArray = self._room.values
+        values: Floats = self._room.values
         return values[: shape[0] * shape[1]].reshape(shape)
 
 
@@ -290,13 +296,13 @@ class SharedKernel(TrainingKernel):
         """``k(x_i, x_i)``."""
         return np.diagonal(self.matrix).astype(np.float64)
 
-    def _fill(self, rows: Indices, columns: Indices, out: NDArray, places: Indices) -> None:
+    def _fill(self, rows: Indices, columns: Indices, out: Floats, places: Indices) -> None:
         for first in range(0, len(rows), ROWS_AT_ONCE):
             part = slice(first, first + ROWS_AT_ONCE)
             out[places[part]] = self.matrix[rows[part]].take(columns, axis=1)
 
     def add_times(
-        self, columns: Indices, rows: Indices, coef: NDArray, out: Doubles, places: Indices
+        self, columns: Indices, rows: Indices, coef: Floats, out: Doubles, places: Indices
     ) -> None:
         """As :meth:`TrainingKernel.add_times`: most columns are picked afterwards, few before."""
         few = 2 * len(columns) < self.n

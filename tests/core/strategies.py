@@ -3,30 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
+from tests.projections.inputs import TIES, WELL_SCALED, examples, large_vectors, powers_of_ten
 
-def examples(count: int):
-    """Return settings for `count` reproducible examples without a deadline."""
-    return settings(
-        max_examples=count,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
-
-
-EXPONENTS = st.integers(-12, 12)
-WELL_SCALED = st.floats(-4, 4, allow_subnormal=False)
-TIES = st.sampled_from([-1.0, -0.5, 0.0, 0.1, 0.5, 1.0, 3.0])
-
-
-@st.composite
-def powers_of_ten(draw, mantissas):
-    """Draw numbers of very different sizes."""
-    return draw(mantissas) * 10.0 ** draw(EXPONENTS)
+__all__ = ["examples", "large_problems", "restricted_problems"]
 
 
 def scaled(elements, scale):
@@ -60,17 +41,8 @@ def restricted_problems(draw, kinds=tuple(ENTRIES), max_size=12):
 @st.composite
 def large_problems(draw):
     """Draw (b, c, top_k) with up to 2,000 wrong classes, the entries from a seeded generator."""
-    m = draw(st.one_of(st.integers(13, 300), st.sampled_from([511, 999, 1000, 1999, 2000])))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    kind = draw(st.sampled_from(["normal", "tied", "mixed", "near ties", "one stands out"]))
-    b = {
-        "normal": lambda: rng.normal(size=m),
-        "tied": lambda: rng.integers(-2, 4, size=m) / 3.0,
-        "mixed": lambda: rng.normal(size=m) * 10.0 ** rng.integers(-12, 13, size=m),
-        "near ties": lambda: 1.0 + 1e-12 * rng.normal(size=m),
-        "one stands out": lambda: rng.normal(size=m) + 1e3 * (np.arange(m) == m // 2),
-    }[kind]()
-    b = b * draw(st.sampled_from([1e-12, 1.0, 1.0, 1e12]))
+    b = draw(large_vectors())
+    m = len(b)
     c = draw(BOUNDS) * draw(st.sampled_from([1.0, float(np.max(np.abs(b)))]))
     top_k = draw(st.one_of(st.sampled_from([1, 2, 5, m // 2, m - 1, m]), st.integers(1, m)))
     return b, c, top_k

@@ -6,11 +6,12 @@ from functools import cache
 
 import cvxpy as cp
 import numpy as np
+import pytest
 from scipy import sparse
 
 from tests.reference.block_sets import CLARABEL, LOOSE
 from tests.reference.entropic import ENTROPIC
-from tests.reference.objective import Spec, signs
+from tests.reference.objective import Spec, dual, dual_infeasibility, primal, signs
 from tests.reference.restricted import curvature
 
 
@@ -93,3 +94,16 @@ def optimum(spec: Spec) -> float:
     program = cp.Problem(cp.Minimize(cp.sum_squares(W) / 2 + cp.sum(cp.hstack(losses))))
     flat = spec.loss not in ENTROPIC and not curvature(spec.loss, spec.smoothing)
     return float(program.solve(**(CLARABEL if flat else LOOSE)))
+
+
+def assert_optimal(spec, best, solution):
+    """The solution is feasible, says what it is, and is within 1e-6 of the QP's optimum."""
+    P = primal(spec, solution.coef, solution.intercept)
+    D = dual(spec, solution.dual_coef())
+    assert dual_infeasibility(spec, solution.dual_coef()) <= 1e-12
+    assert solution.status == "converged"
+    assert solution.primal == pytest.approx(P, rel=1e-10)
+    assert solution.dual == pytest.approx(D, rel=1e-10)
+    assert (P - D) / P <= 1e-9 + 1e-13
+    assert pytest.approx(best, rel=1e-6) == P
+    assert pytest.approx(best, rel=1e-6) == D

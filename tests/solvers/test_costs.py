@@ -13,8 +13,8 @@ from polymargin.kernel_functions import TrainingKernel
 from polymargin.losses import Margins
 from polymargin.problem import KernelProblem
 from polymargin.solvers import Checkpoint, CheckpointError, KernelSolver
-from tests.reference.objective import Spec, dual, dual_infeasibility, loss_values, primal
-from tests.reference.whole_problem import optimum, random_spec
+from tests.reference.objective import Spec, loss_values
+from tests.reference.whole_problem import assert_optimal, optimum, random_spec
 
 LOSSES = [
     ("crammer_singer", None, 4),
@@ -45,18 +45,6 @@ def as_problem(spec: Spec, layout: str = "dense", dtype=np.float64) -> Problem:
     X = np.ascontiguousarray(spec.X, dtype)
     X = sparse.csr_array(X) if layout == "csr" else X
     return Problem(X, spec.y, spec.c, loss_of(spec), spec.K, spec.intercept_scaling)
-
-
-def assert_optimal(spec, best, solution):
-    P = primal(spec, solution.coef, solution.intercept)
-    D = dual(spec, solution.dual_coef())
-    assert dual_infeasibility(spec, solution.dual_coef()) <= 1e-12
-    assert solution.status == "converged"
-    assert solution.primal == pytest.approx(P, rel=1e-9)
-    assert solution.dual == pytest.approx(D, rel=1e-9)
-    assert (P - D) / P <= 1e-9 + 1e-12
-    assert pytest.approx(best, rel=1e-6) == P
-    assert pytest.approx(best, rel=1e-6) == D
 
 
 TIGHT = {"tol": 1e-9, "max_iter": 100_000, "random_state": 0}

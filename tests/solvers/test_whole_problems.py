@@ -9,8 +9,8 @@ import pytest
 from scipy import sparse
 
 from polymargin import DualSolver, Problem, get_loss
-from tests.reference.objective import Spec, dual, dual_infeasibility, primal
-from tests.reference.whole_problem import optimum, random_spec
+from tests.reference.objective import Spec, primal
+from tests.reference.whole_problem import assert_optimal, optimum, random_spec
 
 LOSSES = [
     ("crammer_singer", None, 4),
@@ -69,19 +69,6 @@ def as_problem(spec: Spec, layout: str) -> Problem:
 def solve(spec, layout="dense", acceleration="auto", **options):
     options = {"tol": 1e-9, "max_iter": 100_000, "random_state": 0} | options
     return DualSolver(acceleration=acceleration).solve(as_problem(spec, layout), **options)
-
-
-def assert_optimal(spec, best, solution):
-    """The solution is feasible, says what it is, and is within 1e-6 of the QP's optimum."""
-    P = primal(spec, solution.coef, solution.intercept)
-    D = dual(spec, solution.dual_coef())
-    assert dual_infeasibility(spec, solution.dual_coef()) <= 1e-12
-    assert solution.status == "converged"
-    assert solution.primal == pytest.approx(P, rel=1e-10)
-    assert solution.dual == pytest.approx(D, rel=1e-10)
-    assert (P - D) / P <= 1e-9 + 1e-13
-    assert pytest.approx(best, rel=1e-6) == P
-    assert pytest.approx(best, rel=1e-6) == D
 
 
 @every_loss

@@ -13,18 +13,17 @@ other rows are due; the rest sleep until then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from polymargin.arrays import Doubles, Indices, Matrix
-from polymargin.core import core
-from polymargin.data.rows import Arranged, CsrRows, DenseRows, Piece, Rows, as_rows
+from polymargin.core import CompiledRows, core
+from polymargin.data.rows import Arranged, CsrRows, DenseRows, Piece, Rows, RowsState, as_rows
 from polymargin.files import DataFileError, StoredMatrix
-from polymargin.storage import digest_of
+from polymargin.storage import Array, digest_of
 
 _NOBODY = np.empty(0, np.int64)
 PER_EXAMPLE = 90  # bytes of a solver's arrays, besides weights and dual
@@ -232,7 +231,7 @@ class BlockRows(Rows):
         if found or len(still) < len(self._kept_examples):
             found.append((self._kept.take(still), self._kept_examples[still]))
             examples = np.concatenate([one for _, one in found])
-            parts: list[Any] = [one for one, _ in found]
+            parts = [one for one, _ in found]
             dense = self._stored.dense
             matrix = np.concatenate(parts) if dense else sparse.vstack(parts, format="csr")
             self._is_kept[self._kept_examples] = False
@@ -240,11 +239,11 @@ class BlockRows(Rows):
             self._kept = as_rows(matrix)
             self._kept_examples = examples
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> RowsState:
         """Whose rows stay."""
         return {"kept": np.sort(self._kept_examples), "passes": self._passes}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: RowsState) -> None:
         """Read those rows again."""
         kept, self._passes = state["kept"], state["passes"]
         self._kept, self._kept_examples = as_rows(self.take(kept)), kept
@@ -254,7 +253,7 @@ class BlockRows(Rows):
 
     # --- the rest of the contract ----------------------------------------------------------------
 
-    def layout(self, weights_per_feature: int) -> tuple[Any, Indices | None]:
+    def layout(self, weights_per_feature: int) -> tuple[CompiledRows, Indices | None]:
         """Rows of everyone, and weights for all features."""
         return self.compiled, None
 
@@ -268,9 +267,11 @@ class BlockRows(Rows):
         return self._stored.take(rows)
 
 
-def _compiled(parts: list[Any], n_features: int) -> Any:
+def _compiled(parts: Sequence[Array], n_features: int) -> CompiledRows:
     """Rows that were looked at before, from the one or the three arrays they consist of."""
     if len(parts) == 1:
-        return core.dense_rows(parts[0], looked_at=True)
-    data, indices, indptr = parts
-    return core.csr_rows(data, indices, indptr, n_features, looked_at=True)
+        rows: CompiledRows = core.dense_rows(parts[0], looked_at=True)
+    else:
+        data, indices, indptr = parts
+        rows = core.csr_rows(data, indices, indptr, n_features, looked_at=True)
+    return rows

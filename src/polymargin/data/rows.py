@@ -10,13 +10,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypedDict
 
 import numpy as np
 from scipy import sparse
 
 from polymargin.arrays import Doubles, Floats, Indices, Matrix
-from polymargin.core import core
+from polymargin.core import CompiledRows, core
 from polymargin.data.structure import canonical_csr, check_sparse_structure
 from polymargin.storage import digest_of
 
@@ -47,8 +47,15 @@ class Piece(NamedTuple):
     """Rows that are in memory at once, and whom to visit there."""
 
     order: Indices
-    compiled: Any = None  # None: those of everyone, which an engine has
+    compiled: CompiledRows | None = None  # None: those of everyone, which an engine has
     examples: Indices = _NOBODY  # whose rows they are; nobody: those of everyone
+
+
+class RowsState(TypedDict, total=False):
+    """What passes have left of rows on disk; of rows in memory, nothing."""
+
+    kept: Indices  # whose rows stay in memory
+    passes: int
 
 
 class Rows(ABC):
@@ -62,8 +69,8 @@ class Rows(ABC):
     dtype: np.dtype
     squared_norms: Doubles
     is_whole: ClassVar[bool] = True  # whether all rows are in memory, as `matrix`
-    matrix: Any
-    compiled: Any  # the rows as compiled code takes them
+    matrix: Matrix
+    compiled: CompiledRows  # the rows as compiled code takes them
 
     def partitions(self) -> Iterator[Rows]:
         """The parts that can be visited on their own: here, all of it."""
@@ -81,7 +88,7 @@ class Rows(ABC):
         yield Piece(np.arange(self.n) if order is None else order.order)
 
     @abstractmethod
-    def layout(self, weights_per_feature: int) -> tuple[Any, Indices | None]:
+    def layout(self, weights_per_feature: int) -> tuple[CompiledRows, Indices | None]:
         """The compiled rows of an engine, and the features its weights have rows for; None: all."""
 
     @abstractmethod
@@ -92,18 +99,18 @@ class Rows(ABC):
     def take(self, rows: Indices) -> Matrix:
         """A copy of some rows."""
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> RowsState:
         """What passes have left."""
         return {}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:  # noqa: B027
+    def load_state_dict(self, state: RowsState) -> None:  # noqa: B027
         """The inverse of `state_dict`."""
 
 
 class MatrixRows(Rows):
     """Rows of a matrix in memory."""
 
-    def __init__(self, matrix: Matrix, compiled: Any) -> None:
+    def __init__(self, matrix: Matrix, compiled: CompiledRows) -> None:
         self.matrix = matrix  # not to be changed
         self.compiled = compiled  # the rows as compiled code takes them
         self.n, self.d = (int(size) for size in matrix.shape)
@@ -116,7 +123,7 @@ class MatrixRows(Rows):
                 what = "that are NaN or infinite."
             raise ValueError(f"X has values {what}")
 
-    def layout(self, weights_per_feature: int) -> tuple[Any, Indices | None]:
+    def layout(self, weights_per_feature: int) -> tuple[CompiledRows, Indices | None]:
         """The compiled rows of an engine, and the features its weights have rows for; None: all.
 
         Features that no example has are left out where that saves memory.
@@ -129,7 +136,7 @@ class MatrixRows(Rows):
         return SingleRows(self)
 
     @abstractmethod
-    def compiled_in_single(self, compiled: Any) -> Any:
+    def compiled_in_single(self, compiled: CompiledRows) -> CompiledRows:
         """Compiled rows with values in single precision."""
 
 
@@ -153,7 +160,7 @@ class DenseRows(MatrixRows):
         """A copy of some rows."""
         return np.asarray(self.matrix[rows])
 
-    def compiled_in_single(self, compiled: Any) -> Any:
+    def compiled_in_single(self, compiled: CompiledRows) -> CompiledRows:
         """Compiled rows with values in single precision."""
         return core.dense_rows(self.matrix.astype(np.float32), looked_at=True)
 
@@ -171,9 +178,9 @@ class CsrRows(MatrixRows):
             X, compiled = _checked(canonical_csr(X))
         super().__init__(X, compiled)
         self.per_row = X.nnz / max(1, self.n)
-        self._layout: tuple[Any, Indices | None] | None = None
+        self._layout: tuple[CompiledRows, Indices | None] | None = None
 
-    def layout(self, weights_per_feature: int) -> tuple[Any, Indices | None]:
+    def layout(self, weights_per_feature: int) -> tuple[CompiledRows, Indices | None]:
         """The compiled rows of an engine, and the features its weights have rows for; None: all."""
         if self._layout is None:  # the first engine decides, so that weights of all fit each other
             unused = self.d - self.compiled.n_used
@@ -193,7 +200,7 @@ class CsrRows(MatrixRows):
         """A copy of some rows."""
         return self.matrix[rows]
 
-    def compiled_in_single(self, compiled: Any) -> Any:
+    def compiled_in_single(self, compiled: CompiledRows) -> CompiledRows:
         """Compiled rows with values in single precision."""
         return compiled.with_values(self.matrix.data.astype(np.float32))
 
@@ -208,9 +215,9 @@ class SingleRows(Rows):
         self.can_be_blocked, self.listed_cost = rows.can_be_blocked, rows.listed_cost
         self.n, self.d, self.per_row = rows.n, rows.d, rows.per_row
         self.squared_norms, self.matrix = rows.squared_norms, rows.matrix
-        self._compiled: Any = None
+        self._compiled: CompiledRows | None = None
 
-    def layout(self, weights_per_feature: int) -> tuple[Any, Indices | None]:
+    def layout(self, weights_per_feature: int) -> tuple[CompiledRows, Indices | None]:
         """That of the rows in double precision."""
         compiled, features = self._rows.layout(weights_per_feature)
         if self._compiled is None:
@@ -245,7 +252,7 @@ def as_rows(X: Rows | Matrix) -> Rows:
     return CsrRows(X)
 
 
-def _checked(X: sparse.csr_array | sparse.csr_matrix) -> tuple[sparse.csr_array, Any]:
+def _checked(X: sparse.csr_array | sparse.csr_matrix) -> tuple[sparse.csr_array, CompiledRows]:
     """A CSR array of plain arrays, with index arrays of one type, and its compiled rows."""
     index_type = np.promote_types(X.indices.dtype, X.indptr.dtype)
     if index_type not in (np.int32, np.int64):

@@ -7,19 +7,20 @@ conversion or a product. ``canonical_csr`` then gives rows with sorted, distinct
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 
+from polymargin.arrays import Sparse
 
-def check_sparse_structure(X: Any) -> None:
+
+def check_sparse_structure(X: object) -> None:
     """Raise a ValueError if a sparse container's index arrays do not describe a matrix.
 
     That is, for indices outside it, and for row pointers of the wrong length, with a wrong start,
     decreasing, or past the end of the data. What is not a SciPy sparse array or matrix passes.
     """
-    if not sparse.issparse(X):
+    if not isinstance(X, Sparse):
         return
     if X.ndim != 2:
         raise ValueError(
@@ -32,7 +33,7 @@ def check_sparse_structure(X: Any) -> None:
         _check_coordinates(X)
 
 
-def canonical_csr(X: Any) -> sparse.csr_array:
+def canonical_csr(X: sparse.csr_array) -> sparse.csr_array:
     """Give a CSR array whose rows have sorted, distinct indices; duplicates are summed.
 
     X has passed `check_sparse_structure`. Its arrays are shared where they are already so; X itself
@@ -52,12 +53,12 @@ def canonical_csr(X: Any) -> sparse.csr_array:
     return merged
 
 
-def _plain(array: Any) -> np.ndarray:
+def _plain(array: ArrayLike) -> np.ndarray:
     """Give a contiguous and aligned array, without a copy where it is one."""
     return np.require(array, requirements=["C", "A"])
 
 
-def _check_compressed(X: Any) -> None:
+def _check_compressed(X: Sparse) -> None:
     n_rows, n_columns = _compressed_shape(X)
     indices, indptr = _integer_vector(X, "indices"), _integer_vector(X, "indptr")
     if len(indptr) != n_rows + 1:
@@ -77,7 +78,7 @@ def _check_compressed(X: Any) -> None:
     _check_range(indices[:n_stored], n_columns, "indices")
 
 
-def _compressed_shape(X: Any) -> tuple[int, int]:
+def _compressed_shape(X: Sparse) -> tuple[int, int]:
     """Count the compressed lines and the entries that a line has room for."""
     if X.format == "csc":
         return X.shape[1], X.shape[0]
@@ -87,7 +88,7 @@ def _compressed_shape(X: Any) -> tuple[int, int]:
     return X.shape[0] // block_rows, X.shape[1] // block_columns
 
 
-def _check_coordinates(X: Any) -> None:
+def _check_coordinates(X: Sparse) -> None:
     for axis, coordinates in enumerate(X.coords):
         if len(coordinates) != len(X.data):
             raise ValueError(
@@ -97,7 +98,7 @@ def _check_coordinates(X: Any) -> None:
         _check_range(np.asarray(coordinates), X.shape[axis], f"indices of axis {axis}")
 
 
-def _integer_vector(X: Any, name: str) -> np.ndarray:
+def _integer_vector(X: Sparse, name: str) -> np.ndarray:
     array = np.asarray(getattr(X, name))
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ValueError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,7 +15,7 @@ class Display:
     ax_: Axes
     figure_: FigureBase
 
-    def _take_axes(self, ax: Axes | None, **figure: Any) -> Axes:
+    def _take_axes(self, ax: Axes | None, figsize: tuple[float, float] | None = None) -> Axes:
         """Draw on `ax`, or on axes in a new figure."""
         try:
             import matplotlib.pyplot as plt
@@ -23,6 +23,7 @@ class Display:
             raise ImportError(
                 f"{type(self).__name__}.plot needs matplotlib: pip install 'polymargin[plot]'"
             ) from error
-        self.ax_ = plt.subplots(**figure)[1] if ax is None else ax
+        layout = None if figsize is None else "constrained"
+        self.ax_ = plt.subplots(figsize=figsize, layout=layout)[1] if ax is None else ax
         self.figure_ = self.ax_.figure
         return self.ax_

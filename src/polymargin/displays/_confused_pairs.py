@@ -63,7 +63,7 @@ class ConfusedPairsDisplay(Display):
         *,
         n_pairs: int = 15,
         ax: Axes | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> ConfusedPairsDisplay:
         """Predict examples and plot what is confused.
 
@@ -99,7 +99,7 @@ class ConfusedPairsDisplay(Display):
         *,
         n_pairs: int = 15,
         ax: Axes | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> ConfusedPairsDisplay:
         """Plot what is confused in predictions from anywhere.
 
@@ -141,7 +141,7 @@ class ConfusedPairsDisplay(Display):
             Itself.
         """
         height = 1.2 + 0.3 * max(1, len(self.pairs))
-        ax = self._take_axes(ax, figsize=(7, height), layout="constrained")
+        ax = self._take_axes(ax, figsize=(7, height))
         places = range(len(self.pairs))
         self.bars_ = ax.barh(places, [pair.count for pair in self.pairs], **kwargs)
         # a dollar sign would begin a formula

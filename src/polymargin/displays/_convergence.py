@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from polymargin.arrays import Doubles
 from polymargin.displays._axes import Display
 from polymargin.fitted import Classifier, split_pipeline
 
@@ -54,7 +54,7 @@ class ConvergenceDisplay(Display):
     >>> _ = display.ax_.set_title("iris")
     """
 
-    history: Mapping[str, NDArray]
+    history: Mapping[str, Doubles]
     tol: float | None = None
     estimator_name: str | None = None
 
@@ -67,7 +67,7 @@ class ConvergenceDisplay(Display):
         x: Literal["time", "pass"] = "time",
         name: str | None = None,
         ax: Axes | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> ConvergenceDisplay:
         """Plot the training of a fitted estimator.
 
@@ -101,7 +101,7 @@ class ConvergenceDisplay(Display):
             )
         name = type(fitted).__name__ if name is None else name
         display = cls(history=history, tol=getattr(fitted, "tol", None), estimator_name=name)
-        return display.plot(kind=kind, x=x, ax=ax, **kwargs)
+        return display.plot(kind=kind, x=x, name=name, ax=ax, **kwargs)
 
     def plot(
         self,
@@ -127,8 +127,9 @@ class ConvergenceDisplay(Display):
             # a closed gap has no place on a log scale
             self.lines_ = ax.plot(across, np.where(gap > 0, gap, np.nan), **style)
             if self.tol:
-                grey: dict[str, Any] = {"color": "0.5", "linestyle": "--", "linewidth": 1}
-                self.lines_.append(ax.axhline(self.tol, label=f"tol = {self.tol:g}", **grey))
+                label = f"tol = {self.tol:g}"
+                line = ax.axhline(self.tol, label=label, color="0.5", linestyle="--", linewidth=1)
+                self.lines_.append(line)
             ax.set(yscale="log", ylabel="relative duality gap (certified)")
         else:
             prefix = f"{name}: " if name else ""

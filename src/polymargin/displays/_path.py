@@ -6,13 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from polymargin.arrays import Doubles
 from polymargin.displays._axes import Display
 from polymargin.estimators import KernelMulticlassSVCCV, LinearMulticlassSVCCV
 from polymargin.estimators.path import RegularizationPath
 from polymargin.fitted import Features
+from polymargin.storage import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,10 +66,10 @@ class RegularizationPathDisplay(Display):
     >>> display = RegularizationPathDisplay.from_path(path, quantity="n_support")
     """
 
-    Cs: NDArray
-    values: NDArray
+    Cs: Array
+    values: Array
     quantity: str = "score"
-    deviations: NDArray | None = None
+    deviations: Array | None = None
     best: float | None = None
 
     def plot(
@@ -114,7 +116,7 @@ class RegularizationPathDisplay(Display):
         quantity: Quantity = "norm",
         ax: Axes | None = None,
         name: str | None = None,
-        **line: Any,
+        **line: object,
     ) -> RegularizationPathDisplay:
         """Draw a path.
 
@@ -145,7 +147,7 @@ class RegularizationPathDisplay(Display):
         *,
         ax: Axes | None = None,
         name: str | None = None,
-        **line: Any,
+        **line: object,
     ) -> RegularizationPathDisplay:
         """Draw the mean score and its standard deviation over the folds.
 
@@ -175,9 +177,10 @@ class RegularizationPathDisplay(Display):
 
 def _quantity(
     path: RegularizationPath, quantity: str, X: Features | None, y: ArrayLike | None
-) -> NDArray:
+) -> Array:
     if quantity == "norm":
-        return np.sqrt(np.einsum("cij,cij->c", path.coefs, path.coefs, dtype=np.float64))
+        squared: Doubles = np.einsum("cij,cij->c", path.coefs, path.coefs, dtype=np.float64)
+        return np.sqrt(squared)
     if quantity == "objective":
         return path.objectives / path.Cs
     if quantity == "n_support":

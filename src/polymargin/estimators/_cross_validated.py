@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +18,7 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from polymargin.arrays import MatrixLike
+from polymargin.arrays import Doubles, MatrixLike
 from polymargin.estimators._base import CertifiedClassifier, Prepared, n_threads
 from polymargin.estimators._folds import ModelFolds
 from polymargin.estimators._parameters import CostMatrix, SearchParameters
@@ -48,7 +48,7 @@ class CrossValidatedMixin(SearchParameters, CallbackSupportMixin):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: Any
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: object
     ) -> Self:
         """Choose C, and train the model with it.
 
@@ -83,7 +83,9 @@ class CrossValidatedMixin(SearchParameters, CallbackSupportMixin):
         self._choose_and_refit(model, folds, prepared)
         return self
 
-    def _choose_and_refit(self, model: Any, folds: ModelFolds, prepared: Prepared) -> None:
+    def _choose_and_refit(
+        self, model: CertifiedClassifier, folds: ModelFolds, prepared: Prepared
+    ) -> None:
         """Search, set the attributes, and train `model` with the chosen C."""
         arguments = prepared.hook_arguments
         context = self._init_callback_context(max_subtasks=1 + self.refit)
@@ -99,7 +101,7 @@ class CrossValidatedMixin(SearchParameters, CallbackSupportMixin):
         return n_threads(self.n_jobs)
 
     def _search(
-        self, folds: ModelFolds, context: CallbackContext, arguments: dict[str, Any]
+        self, folds: ModelFolds, context: CallbackContext, arguments: dict[str, object]
     ) -> list[list[FoldStep]]:
         """Walk the folds up the grid; a callback that returns True ends the walk."""
         task = context.subcontext("search", max_subtasks=len(folds) * len(folds.Cs))
@@ -128,7 +130,7 @@ class CrossValidatedMixin(SearchParameters, CallbackSupportMixin):
         return steps
 
     def _set_search_attributes(
-        self, model: Any, folds: ModelFolds, steps: list[list[FoldStep]]
+        self, model: CertifiedClassifier, folds: ModelFolds, steps: list[list[FoldStep]]
     ) -> None:
         for name in (*model._fitted_names, "feature_names_in_"):
             self.__dict__.pop(name, None)
@@ -149,10 +151,10 @@ class CrossValidatedMixin(SearchParameters, CallbackSupportMixin):
 
     def _refit(
         self,
-        model: Any,
+        model: CertifiedClassifier,
         prepared: Prepared,
         context: CallbackContext,
-        arguments: dict[str, Any],
+        arguments: dict[str, object],
     ) -> None:
         """Train on all data with the chosen C; on Ctrl-C keep the model so far."""
         model.set_params(C=self.C_)
@@ -170,7 +172,7 @@ class CrossValidatedMixin(SearchParameters, CallbackSupportMixin):
     def _scorer(self, classes: np.ndarray | None = None) -> Scorer:
         return resolve_scorer(self.scoring, classes, self.cost_matrix)
 
-    def _route(self, scorer: Any, weight: Any, params: dict[str, Any]) -> Bunch:
+    def _route(self, scorer: Scorer, weight: Doubles | None, params: dict[str, object]) -> Bunch:
         """Which parameters of `fit` go to the splitter and to the scorer."""
         if _routing_enabled():
             return process_routing(self, "fit", sample_weight=weight, **params)
@@ -194,7 +196,7 @@ class CrossValidatedMixin(SearchParameters, CallbackSupportMixin):
         )
 
     def score(
-        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: Any
+        self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: object
     ) -> float:
         """Score predictions by `scoring`.
 

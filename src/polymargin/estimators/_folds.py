@@ -11,16 +11,15 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Generic
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _check_method_params
 
-from polymargin.arrays import MatrixLike
-from polymargin.estimators._base import Prepared
+from polymargin.arrays import Doubles, Floats, Indices, Matrix, MatrixLike
+from polymargin.estimators._base import CertifiedClassifier, Prepared, ProblemT, SolutionT
 from polymargin.estimators._progress import StopRequested
 from polymargin.estimators._search import FoldStep
 from polymargin.estimators._target import encode_target
@@ -31,10 +30,9 @@ from polymargin.problem import KernelProblem, Problem
 from polymargin.solvers import DualSolver, Solution, Status
 from polymargin.solvers.kernel import KernelSolution, KernelSolver
 from polymargin.solvers.progress import Record
-from polymargin.solvers.solution import DualSolution
 
 
-class ModelFolds(ABC):
+class ModelFolds(ABC, Generic[ProblemT, SolutionT]):
     """Trains and scores every fold along a grid of C, ascending.
 
     The model has the settings of all models, `classes_` and `n_features_in_`; `prepared` is all
@@ -43,12 +41,12 @@ class ModelFolds(ABC):
 
     def __init__(
         self,
-        model: Any,
-        prepared: Prepared[Any],
-        splits: Sequence[tuple[Any, Any]],
-        Cs: NDArray[np.float64],
+        model: CertifiedClassifier[ProblemT, SolutionT],
+        prepared: Prepared[ProblemT],
+        splits: Sequence[tuple[Indices, Indices]],
+        Cs: Doubles,
         scorer: Callable[..., float],
-        score_params: dict[str, Any],
+        score_params: dict[str, object],
     ) -> None:
         self.Cs = Cs
         self._model = model
@@ -67,6 +65,10 @@ class ModelFolds(ABC):
             np.iinfo(np.int32).max, size=len(splits)
         )
         self._stopped = threading.Event()
+        self._get_ready()
+
+    def _get_ready(self) -> None:
+        """Do what the folds need besides."""
 
     def __len__(self) -> int:
         return len(self._costs)
@@ -91,20 +93,18 @@ class ModelFolds(ABC):
             yield FoldStep(score, solution.gap, solution.n_iter, solution.status)
 
     @abstractmethod
-    def _solutions(self, fold: int) -> Iterator[tuple[Any, DualSolution]]:
+    def _solutions(self, fold: int) -> Iterator[tuple[ProblemT, SolutionT]]:
         """The problem and its solution, once per C."""
 
     @abstractmethod
-    def _fitted(self, fold: int, C: float, X: Any) -> Any:
+    def _fitted(self, fold: int, C: float, X: Matrix) -> CertifiedClassifier[ProblemT, SolutionT]:
         """A model to be given the attributes of a fit, then to score the held-out rows X."""
 
     def _look(self, record: Record) -> None:
         if self._stopped.is_set():
             raise StopRequested
 
-    def _cost(
-        self, fold: int, train: NDArray[np.int64], weight: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _cost(self, fold: int, train: Indices, weight: Doubles) -> Doubles:
         """Costs of a fold at C = 1: a row weighs as often as it occurs in the training part."""
         if len(train) == 0 or len(self._held_out[fold]) == 0:
             part = "train on" if len(train) == 0 else "score"
@@ -138,7 +138,7 @@ class ModelFolds(ABC):
         )
 
 
-class LinearFolds(ModelFolds):
+class LinearFolds(ModelFolds[Problem, Solution]):
     """The folds of a linear problem."""
 
     def _solutions(self, fold: int) -> Iterator[tuple[Problem, Solution]]:
@@ -156,27 +156,25 @@ class LinearFolds(ModelFolds):
                 check_overflow(solution)
             yield problem, solution
 
-    def _fitted(self, fold: int, C: float, X: Any) -> LinearMulticlassSVC:
-        return copy.copy(self._model).set_params(C=C, store_dual=False)
+    def _fitted(self, fold: int, C: float, X: Matrix) -> LinearMulticlassSVC:
+        fitted: LinearMulticlassSVC = copy.copy(self._model).set_params(C=C, store_dual=False)
+        return fitted
 
 
-class KernelFolds(ModelFolds):
+class KernelFolds(ModelFolds[KernelProblem, KernelSolution]):
     """The folds of a kernel problem.
 
     They have the kernel matrix of all examples as `shared`, if it was given or takes at most
     `cache_size`; else None.
     """
 
-    def __init__(
-        self, model: KernelMulticlassSVC, prepared: Prepared[KernelProblem], *others: Any
-    ) -> None:
-        super().__init__(model, prepared, *others)
-        self._cache_bytes = int(model.cache_size * 2**20)
-        kernel = prepared.problem.kernel
+    def _get_ready(self) -> None:
+        self._cache_bytes = int(self._model.cache_size * 2**20)
+        kernel = self._problem.kernel
         fits = kernel.n**2 * kernel.dtype.itemsize <= self._cache_bytes
         self.shared = SharedKernel(kernel) if fits or kernel.function is None else None
         if self.shared is not None:
-            model._shared_kernel = self.shared  # for the refit
+            self._model._shared_kernel = self.shared  # for the refit
         self._kernels = [self.shared or self._own_kernel() for _ in range(len(self))]
 
     def _own_kernel(self) -> TrainingKernel:
@@ -206,8 +204,8 @@ class KernelFolds(ModelFolds):
             )
             yield problem, solution
 
-    def _fitted(self, fold: int, C: float, X: Any) -> FoldModel:
-        fitted = FoldModel(**self._model.get_params(deep=False)).set_params(C=C)
+    def _fitted(self, fold: int, C: float, X: Matrix) -> FoldModel:
+        fitted: FoldModel = FoldModel(**self._model.get_params(deep=False)).set_params(C=C)
         for name in ("classes_", "gamma_", "n_features_in_", "feature_names_in_"):
             if hasattr(self._model, name):
                 setattr(fitted, name, getattr(self._model, name))
@@ -218,9 +216,9 @@ class KernelFolds(ModelFolds):
 class FoldModel(KernelMulticlassSVC):
     """A fold's model. It knows the examples it is to score: their kernel values may be at hand."""
 
-    _held_out: tuple[Any, TrainingKernel, NDArray[np.int64]]
+    _held_out: tuple[Matrix, TrainingKernel, Indices]
 
-    def decision_function(self, X: MatrixLike) -> NDArray:
+    def decision_function(self, X: MatrixLike) -> Floats:
         """As always; the rows that the fold holds out need not be compared anew."""
         rows, kernel, held_out = self._held_out
         if X is not rows:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any
 
 import numpy as np
 from sklearn.utils import estimator_html_repr
@@ -34,7 +33,7 @@ class CertificateHTMLMixin(ReprHTMLMixin):
         return f'<div class="polymargin-repr">{diagram}{table}</div>'
 
 
-def certificate_rows(estimator: Any) -> list[tuple[str, str]]:
+def certificate_rows(estimator: object) -> list[tuple[str, str]]:
     """Names and values of what a fitted estimator proves and is; nothing if it is not fitted."""
     if not hasattr(estimator, "classes_") or not hasattr(estimator, "n_iter_"):
         return []
@@ -53,7 +52,7 @@ def certificate_rows(estimator: Any) -> list[tuple[str, str]]:
     return rows
 
 
-def _caption(estimator: Any) -> str:
+def _caption(estimator: object) -> str:
     gap = getattr(estimator, "dual_gap_", float("nan"))
     if not np.isfinite(gap):
         return "Not certified"

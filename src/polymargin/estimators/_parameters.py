@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from numbers import Integral, Real
-from typing import Any, ClassVar, TypeVar, dataclass_transform
+from typing import Any, ClassVar, TypeAlias, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from polymargin.costs import costs_for
+from polymargin.costs import Costs, costs_for
+from polymargin.estimators._target import ClassWeight
 from polymargin.kernel_functions import KERNELS, Kernel
 from polymargin.losses import LOSSES, Loss, Margins, check_takes_costs, get_loss
 from polymargin.solvers.settings import RandomState
@@ -20,9 +21,10 @@ POSITIVE = Interval(Real, 0.0, None, closed="neither")
 NOT_NEGATIVE = Interval(Real, 0.0, None, closed="left")
 COUNT = Interval(Integral, 1, None, closed="left")
 
-CostMatrix = ArrayLike | Mapping[tuple[Any, Any], float] | None
+CostMatrix: TypeAlias = Costs | None
 
 T = TypeVar("T", bound="Parameters")
+Default = TypeVar("Default")
 
 
 def margins_of(cost_matrix: CostMatrix, classes: ArrayLike) -> Margins | None:
@@ -35,9 +37,10 @@ def margins_of(cost_matrix: CostMatrix, classes: ArrayLike) -> Margins | None:
     return Margins.of(costs_for(cost_matrix, labels[order])[np.ix_(place, place)])
 
 
-def parameter(*constraints: object, default: object) -> Any:
+def parameter(*constraints: object, default: Default) -> Default:
     """A parameter; the constraints are those of scikit-learn's ``_parameter_constraints``."""
-    return field(default=default, metadata={"constraints": list(constraints)})
+    made: Default = field(default=default, metadata={"constraints": list(constraints)})
+    return made
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(parameter,))
@@ -52,7 +55,7 @@ def with_parameters(cls: type[T]) -> type[T]:
 class Parameters:
     """Those of every estimator."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]]
+    _parameter_constraints: ClassVar[dict[str, list[object]]]
     random_state: RandomState = parameter("random_state", default=None)
     n_jobs: int | None = parameter(Integral, None, default=None)
     verbose: int = parameter("verbose", default=0)
@@ -67,9 +70,7 @@ class LossParameters(Parameters):
     smoothing: float = parameter(NOT_NEGATIVE, default=0.0)
     tol: float = parameter(NOT_NEGATIVE, default=1e-3)
     max_iter: int = parameter(COUNT, default=1000)
-    class_weight: Mapping[Any, float] | str | None = parameter(
-        dict, StrOptions({"balanced"}), None, default=None
-    )
+    class_weight: ClassWeight = parameter(dict, StrOptions({"balanced"}), None, default=None)
     cost_matrix: CostMatrix = parameter("array-like", dict, None, default=None)
     probability: bool = parameter("boolean", default=False)
     solver: Any = parameter(HasMethods("solve"), None, default=None)
@@ -117,7 +118,7 @@ class SearchParameters(Parameters):
     """Those of a search for C."""
 
     Cs: int | ArrayLike = parameter(COUNT, "array-like", default=10)
-    cv: Any = parameter("cv_object", default=None)
+    cv: object = parameter("cv_object", default=None)
     scoring: str | Callable[..., float] | None = parameter(str, callable, None, default=None)
     refit: bool = parameter("boolean", default=True)
     early_stopping: bool = parameter("boolean", default=True)

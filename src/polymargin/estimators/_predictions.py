@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.linear_model._base import LinearClassifierMixin, SparseCoefMixin
+from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from polymargin.arrays import MatrixLike
+from polymargin.arrays import Floats, MatrixLike
 from polymargin.data import canonical_csr, check_sparse_structure
 from polymargin.estimators._base import n_threads
 from polymargin.estimators._parameters import KernelParameters
@@ -22,15 +21,16 @@ from polymargin.estimators._stored import blocks_of, is_stored
 from polymargin.estimators.probabilities import log_probabilities, temperature_of
 from polymargin.kernel_functions import KernelFunction, TrainingKernel
 from polymargin.solvers.kernel_scores import kernel_scores
+from polymargin.storage import Array
 
 
 class TopLabelsMixin:
     """The k best labels, for an estimator with `decision_function` and `classes_`."""
 
-    classes_: NDArray
-    decision_function: Callable[[Any], NDArray]
+    classes_: Array
+    decision_function: Callable[[MatrixLike], Floats]
 
-    def predict_top_k(self, X: MatrixLike, k: int = 5) -> NDArray:
+    def predict_top_k(self, X: MatrixLike, k: int = 5) -> Array:
         """Predict the k best labels of each example.
 
         Parameters
@@ -54,7 +54,7 @@ class TopLabelsMixin:
         return self.classes_[best_first[:, :k]]
 
 
-def _has_probabilities(estimator: Any) -> bool:
+def _has_probabilities(estimator: object) -> bool:
     if temperature_of(estimator) is not None:
         return True
     name = type(estimator).__name__
@@ -76,7 +76,7 @@ class ProbabilityMixin(TopLabelsMixin):
     """Probabilities of the classes: the softmax of the scores, divided by a temperature."""
 
     @available_if(_has_probabilities)
-    def predict_log_proba(self, X: MatrixLike) -> NDArray:
+    def predict_log_proba(self, X: MatrixLike) -> Floats:
         """Compute the logarithms of the classes' probabilities.
 
         With ``loss="softmax"`` or ``probability=True``.
@@ -95,7 +95,7 @@ class ProbabilityMixin(TopLabelsMixin):
         return log_probabilities(scores, temperature_of(self) or 1.0)
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X: MatrixLike) -> NDArray:
+    def predict_proba(self, X: MatrixLike) -> Floats:
         """Compute the classes' probabilities; with ``loss="softmax"`` or ``probability=True``.
 
         Parameters
@@ -114,7 +114,7 @@ class ProbabilityMixin(TopLabelsMixin):
 class LinearPredictionMixin(ProbabilityMixin, LinearClassifierMixin, SparseCoefMixin):
     """Predictions of an estimator with `coef_` and `intercept_`."""
 
-    def decision_function(self, X: MatrixLike) -> NDArray:
+    def decision_function(self, X: MatrixLike) -> Floats:
         """Compute the scores of the classes.
 
         Parameters
@@ -132,7 +132,7 @@ class LinearPredictionMixin(ProbabilityMixin, LinearClassifierMixin, SparseCoefM
         check_sparse_structure(X)
         return self._scores(X)
 
-    def predict(self, X: MatrixLike) -> NDArray:
+    def predict(self, X: MatrixLike) -> Array:
         """Predict the best label of each example.
 
         Parameters
@@ -147,14 +147,14 @@ class LinearPredictionMixin(ProbabilityMixin, LinearClassifierMixin, SparseCoefM
         """
         if is_stored(X):
             return np.concatenate([self.predict(part) for part, *_ in blocks_of(X)])
-        labels: NDArray = super().predict(X)
+        labels: Array = super().predict(X)
         return labels
 
-    def _scores(self, X: MatrixLike) -> NDArray:
-        scores: NDArray = super().decision_function(X)
+    def _scores(self, X: MatrixLike) -> Floats:
+        scores: Floats = super().decision_function(X)
         return scores
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
@@ -179,7 +179,7 @@ class KernelPredictionMixin(KernelParameters, ProbabilityMixin, ClassifierMixin)
             self.kernel, gamma=self.gamma_, degree=float(self.degree), coef0=float(self.coef0)
         )
 
-    def decision_function(self, X: MatrixLike) -> NDArray:
+    def decision_function(self, X: MatrixLike) -> Floats:
         """Compute the scores of the classes.
 
         Parameters
@@ -213,7 +213,7 @@ class KernelPredictionMixin(KernelParameters, ProbabilityMixin, ClassifierMixin)
             scores = kernel_scores(function, X, self.support_vectors_, self.dual_coef_, threads)
         return scores.ravel() if len(self.classes_) == 2 else scores
 
-    def predict(self, X: MatrixLike) -> NDArray:
+    def predict(self, X: MatrixLike) -> Array:
         """Predict the best label of each example.
 
         Parameters
@@ -230,7 +230,7 @@ class KernelPredictionMixin(KernelParameters, ProbabilityMixin, ClassifierMixin)
         best = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[best]
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self._precomputed
         tags.input_tags.pairwise = self._precomputed

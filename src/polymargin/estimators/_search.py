@@ -10,15 +10,17 @@ import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from numbers import Integral
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from sklearn.metrics import get_scorer, make_scorer, top_k_accuracy_score
 
-from polymargin.costs import mean_cost
+from polymargin.arrays import Doubles
+from polymargin.costs import Costs, mean_cost
 from polymargin.problem import Examples
 from polymargin.solvers import Status
+from polymargin.storage import Array
 
 WEAKEST, STRONGEST = 1e-2, 1e2  # C times the mean squared length of a row
 ONE_CLEARLY_WORSE = 3.0  # standard errors below the best: one value of C is enough to stop
@@ -29,7 +31,7 @@ _TOP_K = re.compile(r"top_(\d+)_accuracy")
 Scorer = Callable[..., float]
 
 
-def grid_of(Cs: Any, problem: Examples) -> NDArray[np.float64]:
+def grid_of(Cs: int | ArrayLike, problem: Examples) -> Doubles:
     """The values of C in the order given; a number of them is spread to where the data tell.
 
     What regularises is ``C ||x||^2``, so the values reach from 0.01 to 100 divided by the mean
@@ -49,7 +51,7 @@ def grid_of(Cs: Any, problem: Examples) -> NDArray[np.float64]:
     return grid
 
 
-def _checked_values(Cs: Any) -> NDArray[np.float64]:
+def _checked_values(Cs: ArrayLike) -> Doubles:
     try:
         grid = np.asarray(Cs, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -71,7 +73,9 @@ def _checked_values(Cs: Any) -> NDArray[np.float64]:
 
 
 def resolve_scorer(
-    scoring: str | Scorer | None, classes: NDArray | None = None, cost_matrix: Any = None
+    scoring: str | Scorer | None,
+    classes: Array | None = None,
+    cost_matrix: Costs | None = None,
 ) -> Scorer:
     """The scorer called `scoring`, ``"top_5_accuracy"`` and ``"neg_mean_cost"`` among them.
 
@@ -172,7 +176,7 @@ def _advance(
         raise
 
 
-def has_peaked(scores: NDArray[np.float64]) -> bool:
+def has_peaked(scores: Doubles) -> bool:
     """Whether going on is no use, after scores of shape (n_folds, n_values of C tried).
 
     True where the last C is worse than the best by three standard errors of the difference within

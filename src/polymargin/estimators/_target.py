@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+
+from polymargin.arrays import Label
+
+ClassWeight: TypeAlias = Mapping[Any, float] | str | None  # by label; of any type
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ def encode_target(
     *,
     C: float,
     sample_weight: np.ndarray,
-    class_weight: Mapping[Any, float] | str | None,
+    class_weight: ClassWeight,
 ) -> EncodedTarget:
     """Encode labels of any sortable type, and weigh the examples."""
     labels, label_codes = np.unique(y, return_inverse=True)
@@ -42,7 +46,7 @@ def encode_target(
 
 
 def class_weights(
-    class_weight: Mapping[Any, float] | str | None,
+    class_weight: ClassWeight,
     labels: np.ndarray,
     label_codes: np.ndarray,
     sample_weight: np.ndarray,
@@ -56,13 +60,14 @@ def class_weights(
         return np.ones(labels.size)
     if isinstance(class_weight, str):
         totals = np.bincount(label_codes, weights=sample_weight, minlength=labels.size)
-        mean = totals.sum() / np.count_nonzero(totals)
-        return np.divide(mean, totals, out=np.zeros(labels.size), where=totals > 0)
+        weights, occurs = np.zeros(labels.size), totals > 0
+        weights[occurs] = totals.sum() / np.count_nonzero(totals) / totals[occurs]
+        return weights
     _check_keys(class_weight, labels)
     return weights_by_label(class_weight, labels)
 
 
-def weights_by_label(class_weight: Mapping[Any, float], labels: np.ndarray) -> np.ndarray:
+def weights_by_label(class_weight: Mapping[Label, float], labels: np.ndarray) -> np.ndarray:
     """Look the labels up; one that is not listed weighs 1."""
     weights = np.array([class_weight.get(label, 1.0) for label in labels.tolist()], np.float64)
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
@@ -79,7 +84,7 @@ def costs(C: float, sample_weight: np.ndarray, class_weight: np.ndarray) -> np.n
     return c
 
 
-def _check_keys(class_weight: Mapping[Any, float], labels: np.ndarray) -> None:
+def _check_keys(class_weight: Mapping[Label, float], labels: np.ndarray) -> None:
     """Raise ``ValueError`` where keys and labels seem to be of different kinds."""
     listed = [label in class_weight for label in labels]
     unknown = len(class_weight) - sum(listed)

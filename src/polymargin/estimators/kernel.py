@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -229,7 +228,7 @@ class KernelMulticlassSVC(
 
     def _attributes(
         self, classes: NDArray, problem: KernelProblem, solution: KernelSolution
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         rows, kernel = solution.dual_coef(), problem.kernel
         support = np.flatnonzero(np.diff(rows.indptr))
         dual = np.ascontiguousarray(rows[support].toarray().T.astype(kernel.dtype))

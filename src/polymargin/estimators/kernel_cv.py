@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sklearn.base import BaseEstimator
 
+from polymargin.estimators._base import CertifiedClassifier, Prepared
 from polymargin.estimators._cross_validated import CrossValidatedMixin
 from polymargin.estimators._folds import KernelFolds, ModelFolds
 from polymargin.estimators._parameters import (
@@ -15,6 +14,8 @@ from polymargin.estimators._parameters import (
     with_parameters,
 )
 from polymargin.estimators._predictions import KernelPredictionMixin
+from polymargin.estimators._search import FoldStep
+from polymargin.estimators.compat import CallbackContext
 from polymargin.estimators.kernel import KernelMulticlassSVC
 
 
@@ -102,13 +103,22 @@ class KernelMulticlassSVCCV(
         computing = isinstance(folds, KernelFolds) and folds.shared is None
         return 1 if computing and callable(self.kernel) else wanted
 
-    def _set_search_attributes(self, model: Any, folds: Any, steps: Any) -> None:
+    def _set_search_attributes(
+        self, model: CertifiedClassifier, folds: ModelFolds, steps: list[list[FoldStep]]
+    ) -> None:
         super()._set_search_attributes(model, folds, steps)
+        assert isinstance(folds, KernelFolds)
         self.gamma_ = model.gamma_
         self.n_kernel_evaluations_ = folds.n_kernel_evaluations
 
-    def _refit(self, model: Any, *arguments: Any) -> None:
+    def _refit(
+        self,
+        model: CertifiedClassifier,
+        prepared: Prepared,
+        context: CallbackContext,
+        arguments: dict[str, object],
+    ) -> None:
         searched = self.n_kernel_evaluations_
-        super()._refit(model, *arguments)
+        super()._refit(model, prepared, context, arguments)
         shared = model._shared_kernel is not None
         self.n_kernel_evaluations_ = searched + (0 if shared else model.n_kernel_evaluations_)

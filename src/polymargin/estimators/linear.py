@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -236,7 +235,7 @@ class LinearMulticlassSVC(
         return right / total
 
     def _prepare(
-        self, X: Any, y: ArrayLike | None, sample_weight: ArrayLike | None, *, C: float
+        self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None, *, C: float
     ) -> Prepared[Problem]:
         limit = None if self.memory_limit is None else bytes_of(self.memory_limit)
         if not is_stored(X):
@@ -305,9 +304,12 @@ class LinearMulticlassSVC(
         check_overflow(solution)
         return solution
 
-    def _attributes(self, classes: NDArray, problem: Problem, solution: Solution) -> dict[str, Any]:
+    def _attributes(
+        self, classes: NDArray, problem: Problem, solution: Solution
+    ) -> dict[str, object]:
         fold = problem.loss.fold
-        found = {"coef_": fold(solution.coef), "intercept_": fold(solution.intercept)}
+        found: dict[str, object] = {"coef_": fold(solution.coef)}
+        found["intercept_"] = fold(solution.intercept)
         if self.store_dual:
             found["dual_coef_"] = fold(solution.dual_coef().T.tocsr())
         return found

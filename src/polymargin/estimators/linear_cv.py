@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import HasMethods
 
@@ -12,6 +10,7 @@ from polymargin.estimators._folds import LinearFolds
 from polymargin.estimators._parameters import LinearParameters, parameter, with_parameters
 from polymargin.estimators._predictions import LinearPredictionMixin
 from polymargin.estimators.linear import LinearMulticlassSVC
+from polymargin.solvers import DualSolver
 
 
 @with_parameters
@@ -94,7 +93,7 @@ class LinearMulticlassSVCCV(
     (5, 3)
     """
 
-    solver: Any = parameter(HasMethods(["solve", "solve_path"]), None, default=None)
+    solver: DualSolver | None = parameter(HasMethods(["solve", "solve_path"]), None, default=None)
 
     _model_class = LinearMulticlassSVC
     _folds_class = LinearFolds

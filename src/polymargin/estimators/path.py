@@ -6,20 +6,21 @@ import os
 import time
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from polymargin.arrays import MatrixLike
+from polymargin.arrays import Doubles, Floats, Indices, MatrixLike
 from polymargin.estimators._base import n_threads
 from polymargin.estimators._parameters import CostMatrix
 from polymargin.estimators._search import grid_of
+from polymargin.estimators._target import ClassWeight
 from polymargin.estimators.linear import LinearMulticlassSVC, check_overflow
 from polymargin.solvers import Checkpoint, DualSolver, Solution, Status
 from polymargin.solvers.settings import RandomState, draw_seed
+from polymargin.storage import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,17 +51,17 @@ class RegularizationPath:
         As `history_` of :class:`LinearMulticlassSVC`.
     """
 
-    Cs: NDArray[np.float64]
-    coefs: NDArray = field(repr=False)
-    intercepts: NDArray = field(repr=False)
-    classes: NDArray
-    objectives: NDArray[np.float64]
-    dual_objectives: NDArray[np.float64]
-    gaps: NDArray[np.float64]
-    n_support: NDArray[np.int64]
-    n_iters: NDArray[np.int64]
-    times: NDArray[np.float64]
-    histories: list[dict[str, NDArray]] = field(repr=False)
+    Cs: Doubles
+    coefs: Floats = field(repr=False)
+    intercepts: Floats = field(repr=False)
+    classes: Array
+    objectives: Doubles
+    dual_objectives: Doubles
+    gaps: Doubles
+    n_support: Indices
+    n_iters: Indices
+    times: Doubles
+    histories: list[dict[str, Floats]] = field(repr=False)
     _model: LinearMulticlassSVC = field(repr=False)
 
     def __len__(self) -> int:
@@ -101,7 +102,7 @@ class RegularizationPath:
 def regularization_path(
     X: MatrixLike,
     y: ArrayLike,
-    Cs: Any = 10,
+    Cs: int | ArrayLike = 10,
     *,
     loss: str = "crammer_singer",
     top_k: int | None = None,
@@ -110,7 +111,7 @@ def regularization_path(
     max_iter: int = 1000,
     fit_intercept: bool = True,
     intercept_scaling: float = 1.0,
-    class_weight: Any = None,
+    class_weight: ClassWeight = None,
     cost_matrix: CostMatrix = None,
     sample_weight: ArrayLike | None = None,
     random_state: RandomState = None,

@@ -9,12 +9,13 @@ tolerance is enough.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
+from polymargin.arrays import Codes, Doubles, Floats
 from polymargin.losses import LOSSES, loss_class
 
 FOLD_TOL = 1e-2  # of the models of folds, unless the estimator's tol is larger
@@ -27,7 +28,7 @@ STEPS = 200
 PRECISION = 1e-7  # relative; the last step of Newton's method is far better
 
 
-def temperature_of(model: Any) -> float | None:
+def temperature_of(model: object) -> float | None:
     """What the scores of a fitted model are divided by; None for one without probabilities."""
     loss = getattr(model, "loss", None)
     if loss in LOSSES and loss_class(loss).gives_probabilities:
@@ -35,18 +36,16 @@ def temperature_of(model: Any) -> float | None:
     return getattr(model, "temperature_", None) if getattr(model, "probability", False) else None
 
 
-def log_probabilities(scores: NDArray, temperature: float) -> NDArray:
+def log_probabilities(scores: Floats, temperature: float) -> Floats:
     """Logarithms of the classes' probabilities; of two classes, scores are those of the second."""
     if scores.ndim == 1:
         scores = np.column_stack([np.zeros_like(scores), scores])
     scaled = (scores - scores.max(axis=1, keepdims=True)) / temperature
-    logarithms: NDArray = log_softmax(scaled.astype(scores.dtype, copy=False), axis=1)
+    logarithms: Floats = log_softmax(scaled.astype(scores.dtype, copy=False), axis=1)
     return logarithms
 
 
-def held_out_parts(
-    y: NDArray[np.int32], c: NDArray[np.float64], n_classes: int, seed: int
-) -> list[NDArray[np.intp]]:
+def held_out_parts(y: Codes, c: Doubles, n_classes: int, seed: int) -> list[NDArray[np.intp]]:
     """Examples that folds hold out, each at most once; every fold keeps some of every class."""
     order = np.random.default_rng(seed).permutation(np.flatnonzero(c > 0))
     n, first = len(order), np.unique(y[order], return_index=True)[1]
@@ -62,7 +61,7 @@ def held_out_parts(
     return [np.sort(part) for part in np.array_split(held, n_folds)]
 
 
-def fit_temperature(scores: NDArray, y: NDArray[np.int32], weight: NDArray[np.float64]) -> float:
+def fit_temperature(scores: Floats, y: Codes, weight: Doubles) -> float:
     """The temperature of the lowest log loss, by a safeguarded Newton iteration on b = 1 / T.
 
     The loss is convex in b: its slope is the mean of ``E_p[s] - target``, its curvature that of
@@ -93,7 +92,7 @@ def fit_temperature(scores: NDArray, y: NDArray[np.int32], weight: NDArray[np.fl
     return scale / _increasing_root(slope_and_curvature)
 
 
-def _increasing_root(slope_and_curvature: Any) -> float:
+def _increasing_root(slope_and_curvature: Callable[[float], tuple[float, float]]) -> float:
     """Where an increasing function of b is zero, from `FLATTEST` on."""
     low, high, b = FLATTEST, np.inf, 1.0
     if slope_and_curvature(low)[0] >= 0:

@@ -22,12 +22,13 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from polymargin.arrays import Floats
 from polymargin.estimators import LinearMulticlassSVC
 from polymargin.fitted import Linear
 from polymargin.losses import get_loss
 from polymargin.models import ModelFileError
 from polymargin.solvers.progress import History
-from polymargin.storage import replacing
+from polymargin.storage import Array, replacing
 
 _LOSSES = {  # of the others, one-vs-rest scores are what counts
     "L2R_L2LOSS_SVC_DUAL": "one_vs_rest_squared",
@@ -109,7 +110,7 @@ def to_liblinear(model: Linear, path: PathName) -> None:
         labels_path(path).unlink(missing_ok=True)
 
 
-def _numbered(classes: NDArray) -> tuple[list[int], list[str | int | float] | None]:
+def _numbered(classes: Array) -> tuple[list[int], list[str | int | float] | None]:
     """Labels as LIBLINEAR can have them, and the list that numbers stand for, if they do."""
     labels = classes.tolist()
     if all(type(label) is int and abs(label) <= _LARGEST_LABEL for label in labels):
@@ -162,7 +163,7 @@ def from_liblinear(path: PathName) -> LinearMulticlassSVC:
 
 
 def _as_model(
-    kind: str, weights: NDArray, bias: float, n_features: int, labels: NDArray
+    kind: str, weights: Floats, bias: float, n_features: int, labels: Array
 ) -> LinearMulticlassSVC:
     order = np.argsort(labels)
     if len(labels) == 2:  # the first column is positive for the first label
@@ -205,7 +206,7 @@ def _weights(body: bytes, rows: int, columns: int, name: str) -> NDArray[np.floa
     return values.reshape(rows, columns)
 
 
-def _named(labels: list[int], path: PathName, name: str) -> NDArray:
+def _named(labels: list[int], path: PathName, name: str) -> Array:
     beside = labels_path(path)
     if not beside.exists():
         return np.array(labels)

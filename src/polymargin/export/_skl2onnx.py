@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import Pipeline
@@ -15,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from polymargin.estimators.probabilities import temperature_of
 from polymargin.fitted import Linear, per_class
 from polymargin.models import ModelFileError
+from polymargin.storage import Array
 
 try:
     import onnx
@@ -68,7 +68,7 @@ def convert(model: Linear | Pipeline, dtype: np.dtype, locale: str | None) -> Mo
         width = next(one.n_features_in_ for one in steps if hasattr(one, "n_features_in_"))
         inputs = [("X", kind([None, width]))]
     try:
-        proto = skl2onnx.convert_sklearn(
+        proto: ModelProto = skl2onnx.convert_sklearn(
             model,
             name="polymargin",
             initial_types=inputs,
@@ -84,7 +84,7 @@ def convert(model: Linear | Pipeline, dtype: np.dtype, locale: str | None) -> Mo
     return proto
 
 
-def _label_tensor(classes: NDArray) -> NDArray:
+def _label_tensor(classes: Array) -> Array:
     """The labels in a type that ONNX has: int64, or strings."""
     if classes.dtype.kind in "biu":
         return classes.astype(np.int64)
@@ -142,12 +142,14 @@ def _declare_outputs(
     names = ["scores"] if temperature_of(model) is None else ["scores", "probabilities"]
     for name in names:
         operator.outputs.append(scope.declare_local_variable(name, _number_type(operator)()))
-    return operator.outputs
+    outputs: list[Variable] = operator.outputs
+    return outputs
 
 
 def _number_type(operator: Operator) -> type:
     double = isinstance(operator.inputs[0].type, types.DoubleTensorType)
-    return types.DoubleTensorType if double else types.FloatTensorType
+    kind: type = types.DoubleTensorType if double else types.FloatTensorType
+    return kind
 
 
 def _set_shapes(operator: Operator) -> None:

@@ -11,15 +11,17 @@ names its compiled twin and checks its parameters.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import sparse
 
 from polymargin.arrays import Doubles, Floats
 from polymargin.core import core
 from polymargin.losses.margins import Margins
 
+PerClass = TypeVar("PerClass", Floats, sparse.csr_array)
 NO_MARGINS = np.empty((0, 0))  # of the compiled losses: all are 1
 
 
@@ -65,27 +67,27 @@ class Loss:
     steepness: ClassVar[float] = 1.0
 
     @property
-    def compiled(self) -> Any:
+    def compiled(self) -> core.Loss:
         """The compiled twin."""
         return self._twin(NO_MARGINS if self.margins is None else self.margins.delta)
 
-    def _twin(self, margins: Doubles) -> Any:
+    def _twin(self, margins: Doubles) -> core.Loss:
         return core.Loss(self.name, self.top_k or 0, float(self.smoothing), margins)
 
     @property
     def coupled(self) -> bool:
         """Whether the loss compares classes with the true one (all but one-vs-rest)."""
-        return bool(self._twin(NO_MARGINS).coupled)
+        return self._twin(NO_MARGINS).coupled
 
     @property
     def flat(self) -> bool:
         """Whether the conjugate is zero on the block set: hinge losses, but no smooth ones."""
-        return bool(self._twin(NO_MARGINS).flat)
+        return self._twin(NO_MARGINS).flat
 
     @property
     def has_violation(self) -> bool:
         """Whether the violation of a block's optimality conditions is defined."""
-        return bool(self._twin(NO_MARGINS).has_violation)
+        return self._twin(NO_MARGINS).has_violation
 
     def check_n_classes(self, n_classes: int) -> None:
         """Raise ``ValueError`` when the parameters do not fit the number of classes."""
@@ -120,12 +122,12 @@ class Loss:
     def value_at_zero(self, n_classes: int) -> Doubles:
         """Loss of an example whose scores are all zero, for each true class."""
         if self.margins is None:
-            return np.full(n_classes, float(self.compiled.at_zero(n_classes)))
+            return np.full(n_classes, self.compiled.at_zero(n_classes))
         return self.value(np.zeros((n_classes, n_classes)), np.arange(n_classes))
 
     # --- two classes -----------------------------------------------------------------------------
 
-    def fold(self, by_class: Any) -> Any:
+    def fold(self, by_class: PerClass) -> PerClass:
         """Rows per class as they are; of two, one row that is positive for the second class."""
         if by_class.shape[0] != 2:
             return by_class
@@ -141,7 +143,7 @@ class Loss:
     @property
     def restricted_methods(self) -> list[str]:
         """Methods for the restricted problem, the default first."""
-        return list(self._twin(NO_MARGINS).methods)
+        return self._twin(NO_MARGINS).methods
 
     def check_restricted(self, method: str, tol: float | None) -> tuple[str, float]:
         """The method and tolerance as the core wants them; ``"auto"`` is the default method."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from polymargin.arrays import Doubles
@@ -41,5 +39,5 @@ class Margins:
     def __repr__(self) -> str:
         return f"Margins of {len(self)} classes, {self.digest[:12]}"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[Margins], tuple[Doubles]]:
         return Margins, (self.delta,)

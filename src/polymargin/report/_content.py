@@ -158,7 +158,8 @@ def similar_together(found: Evaluation) -> NDArray[np.intp]:
     distance = 1.0 - likeness / likeness.max()
     np.fill_diagonal(distance, 0.0)
     tree = hierarchy.linkage(squareform(distance, checks=False), method="average")
-    return hierarchy.leaves_list(tree).astype(np.intp)
+    order: NDArray[np.intp] = hierarchy.leaves_list(tree).astype(np.intp)
+    return order
 
 
 def top_k_points(found: Evaluation) -> list[float]:

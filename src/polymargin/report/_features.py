@@ -10,9 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 
+from polymargin.arrays import Floats
 from polymargin.evaluation import Evaluation
 from polymargin.fitted import Classifier, Features, per_class, split_pipeline
 from polymargin.report._content import shorten
+from polymargin.storage import Array
 
 Weighted = list[tuple[str, float]]
 
@@ -33,7 +35,7 @@ class Mistake:
     reasons: Weighted
 
 
-def feature_names(model: Classifier, given: ArrayLike | None = None) -> NDArray | None:
+def feature_names(model: Classifier, given: ArrayLike | None = None) -> Array | None:
     """Names of the classifier's features: those given, those of the vectoriser or of the fit."""
     before, classifier = split_pipeline(model)
     found = given
@@ -47,9 +49,9 @@ def feature_names(model: Classifier, given: ArrayLike | None = None) -> NDArray 
     return names if getattr(classifier, "n_features_in_", len(names)) == len(names) else None
 
 
-def _names_after(steps: Pipeline) -> NDArray | None:
+def _names_after(steps: Pipeline) -> Array | None:
     try:
-        names: NDArray = steps.get_feature_names_out(getattr(steps, "feature_names_in_", None))
+        names: Array = steps.get_feature_names_out(getattr(steps, "feature_names_in_", None))
     except (AttributeError, ValueError):  # hashing has no names
         return None
     # scikit-learn's stand-ins for names that it does not know
@@ -58,7 +60,7 @@ def _names_after(steps: Pipeline) -> NDArray | None:
 
 
 def feature_lists(
-    classifier: Classifier, names: NDArray | None, n: int
+    classifier: Classifier, names: Array | None, n: int
 ) -> list[dict[str, Weighted]] | None:
     """The strongest features of every class; None where names or weights are unknown."""
     weights = _class_weights(classifier)
@@ -71,13 +73,13 @@ def feature_lists(
     ]
 
 
-def _class_weights(classifier: Classifier) -> NDArray | None:
+def _class_weights(classifier: Classifier) -> Floats | None:
     """A row of weights per class; None unless the model is linear."""
     coef = getattr(classifier, "coef_", None)
     return None if coef is None else per_class(coef)
 
 
-def _strongest(weights: NDArray, sign: int, names: NDArray, n: int) -> Weighted:
+def _strongest(weights: Floats, sign: int, names: Array, n: int) -> Weighted:
     """The n features with the largest weights of this sign, to four digits."""
     largest = np.argpartition(-sign * weights, n - 1)[:n]
     ordered = largest[np.argsort(-sign * weights[largest], kind="stable")]
@@ -114,7 +116,7 @@ def mistakes(
     found: Evaluation,
     features: Features | None,
     text: Sequence[str] | None,
-    names: NDArray | None,
+    names: Array | None,
     n: int,
 ) -> list[Mistake]:
     """Describe at most `n` misclassified examples, with the features that led to the error."""

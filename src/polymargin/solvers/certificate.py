@@ -44,4 +44,4 @@ def relative_gap(difference: float, primal: float) -> float:
 
 def squared_norm(W: Floats) -> float:
     """``||W||^2`` of a C-contiguous array, accumulated in double."""
-    return float(core.squared_norm(W))
+    return core.squared_norm(W)

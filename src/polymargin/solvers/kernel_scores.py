@@ -6,20 +6,21 @@ time fit in a fixed amount of memory, whatever the number of threads.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
-
 import numpy as np
 
-from polymargin.arrays import Floats
-from polymargin.kernel_functions import KernelFunction, squared_row_norms
+from polymargin.arrays import Floats, Matrix
+from polymargin.kernel_functions import KernelFunction, share_out, squared_row_norms, tiles
 
 BLOCK_BYTES = 32 * 2**20
 SUPPORT_AT_ONCE = 2048
 
 
 def kernel_scores(
-    function: KernelFunction | None, X: Any, support_vectors: Any, dual_coef: Any, threads: int = 1
+    function: KernelFunction | None,
+    X: Matrix,
+    support_vectors: Matrix,
+    dual_coef: Floats,
+    threads: int = 1,
 ) -> Floats:
     """Scores of the rows of X, (n, n_classes), in its dtype, which is that of the support vectors.
 
@@ -40,19 +41,12 @@ def kernel_scores(
     norms = squared_row_norms(support_vectors) if function.kernel == "rbf" else None
     coef = dual_coef.astype(X.dtype)
 
-    def one_block(start: int) -> None:
-        A = X[start : start + rows]
-        for first in range(0, n_support, columns):
-            part = slice(first, min(first + columns, n_support))
+    def one_block(block: slice) -> None:
+        A = X[block]
+        for part in tiles(n_support, columns):
             b_norms = None if norms is None else norms[part]
             K = function.block(A, support_vectors[part], None, b_norms)
-            scores[start : start + rows] += K @ coef[:, part].T
+            scores[block] += K @ coef[:, part].T
 
-    blocks = range(0, n, rows)
-    if threads == 1:
-        for start in blocks:
-            one_block(start)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(one_block, blocks))  # raises the first error
+    share_out(one_block, tiles(n, rows), threads)
     return scores

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Self
 
 import numpy as np
 
@@ -17,11 +17,11 @@ class Settings:
     def _get_param_names(cls) -> list[str]:
         return sorted(name for name in inspect.signature(cls.__init__).parameters if name != "self")
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, object]:
         """The parameters by name; there is nothing `deep` in them."""
         return {name: getattr(self, name) for name in self._get_param_names()}
 
-    def set_params(self, **params: Any) -> Settings:
+    def set_params(self, **params: object) -> Self:
         """Change parameters; an unknown name is an error."""
         known = self._get_param_names()
         for name, value in params.items():

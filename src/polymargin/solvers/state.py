@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import DTypeLike
 from scipy import sparse
 
 from polymargin.arrays import Codes, Doubles, Floats, Indices
@@ -29,7 +30,7 @@ CACHE_LINE = 64
 HUGE_PAGE = 2 * 2**20
 
 
-def aligned_zeros(shape: tuple[int, int], dtype: Any) -> Floats:
+def aligned_zeros(shape: tuple[int, int], dtype: DTypeLike) -> Floats:
     """Zeros whose rows start at a cache line (when a row's size is a multiple of one).
 
     Large ones start at a huge page: NumPy asks for such pages, but the system gives only whole
@@ -216,7 +217,7 @@ class State:
 
     def dual_sum(self) -> float:
         """The blocks' part of the dual: ``sum_ij p_ij`` of hinge losses."""
-        return float(self._engine.dual_sum())
+        return self._engine.dual_sum()
 
     def dual_weights(self) -> Floats:
         """``V = sum_i x_i a_i^T``, from W."""
@@ -236,7 +237,7 @@ class State:
         V = self.new_weights()
         if self.dtype == np.float64:
             for _ in self.pieces():
-                self._engine.rebuild(V, 0, self.problem.n_classes)
+                self._engine.rebuild(np.asarray(V, np.float64), 0, self.problem.n_classes)
             return V
         width = max(1, _REBUILD_BYTES // (8 * max(1, len(V))))
         if not self.problem.rows.is_whole:
@@ -296,9 +297,11 @@ def converted(weights: Floats, to: State) -> Floats:
 
 # --- the dual of any compiled engine as CSR -------------------------------------------------------
 
+Blocks: TypeAlias = "core.BlocksF32 | core.BlocksF64"
+
 
 def stored_dual(
-    engine: Any, n: int, dtype: np.dtype, *, zeros: bool
+    engine: Blocks, n: int, dtype: np.dtype, *, zeros: bool
 ) -> tuple[Indices, Codes, Floats]:
     """Row pointers, classes and values, in the order in which rows list them."""
     indptr = np.zeros(n + 1, np.int64)
@@ -310,7 +313,7 @@ def stored_dual(
     return indptr, classes, values
 
 
-def exported_dual(engine: Any, n: int, n_classes: int, dtype: np.dtype) -> sparse.csr_array:
+def exported_dual(engine: Blocks, n: int, n_classes: int, dtype: np.dtype) -> sparse.csr_array:
     """The dual ``p`` as CSR, (n, classes)."""
     indptr, classes, values = stored_dual(engine, n, dtype, zeros=False)
     p = sparse.csr_array((values, classes, indptr), shape=(n, n_classes))
@@ -318,7 +321,7 @@ def exported_dual(engine: Any, n: int, n_classes: int, dtype: np.dtype) -> spars
     return p
 
 
-def import_dual(engine: Any, p: sparse.csr_array, dtype: np.dtype) -> None:
+def import_dual(engine: Blocks, p: sparse.csr_array, dtype: np.dtype) -> None:
     """Take over a dual."""
     engine.dual_import(
         p.indptr.astype(np.int64, copy=False),

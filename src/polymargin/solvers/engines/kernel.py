@@ -108,7 +108,7 @@ class KernelEngine(Engine[sparse.csr_array]):
         import_dual(self.blocks, block, np.dtype(np.float64))
         self._rebuild(self.all)
         self._attend(self.all)
-        factor = best_factor(1.0, float(self.blocks.dual_sum()), self._measure())
+        factor = best_factor(1.0, self.blocks.dual_sum(), self._measure())
         import_dual(self.blocks, (block * factor).tocsr(), np.dtype(np.float64))
         self.scores *= factor
         self._measure()

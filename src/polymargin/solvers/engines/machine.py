@@ -10,15 +10,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
 from polymargin.arrays import Codes, Doubles, Indices, Matrix
 from polymargin.core import core
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.engines.patterns import PatternStore
+from polymargin.storage import Array
 
 OPERATIONS = ("process_new", "process_old", "optimize")
 
@@ -134,12 +135,12 @@ class LaRank:
     @property
     def n_patterns(self) -> int:
         """The number of support patterns."""
-        return int(self._machine.n_patterns)
+        return self._machine.n_patterns
 
     @property
     def dual(self) -> float:
         """The dual objective, from the gradients of the support vectors."""
-        return float(self._machine.dual)
+        return self._machine.dual
 
     def model(self) -> Model:
         """The support patterns and their coefficients."""
@@ -158,9 +159,9 @@ class LaRank:
         """Operations by name, those that changed something, kernel evaluations and arg max."""
         counts = self._machine.counts
         return {
-            **{name: int(counts[s]) for s, name in enumerate(OPERATIONS)},
-            **{f"{name}_steps": int(counts[3 + s]) for s, name in enumerate(OPERATIONS)},
-            "arg_max": int(counts[7]),
+            **{name: counts[s] for s, name in enumerate(OPERATIONS)},
+            **{f"{name}_steps": counts[3 + s] for s, name in enumerate(OPERATIONS)},
+            "arg_max": counts[7],
         }
 
     # --- its state: the compiled part as arrays; cached kernel values are computed again ---
@@ -175,9 +176,9 @@ class LaRank:
                 "n_classes": self.n_classes,
                 "n_seen": self.n_seen,
                 "evaluation_cost": float(self.evaluation_cost),
-                "counts": [int(count) for count in self._machine.counts],
-                "rates": [float(rate) for rate in self._machine.rates],
-                "random_state": int(self._machine.random_state),
+                "counts": self._machine.counts,
+                "rates": self._machine.rates,
+                "random_state": self._machine.random_state,
             }
 
     def load_state_dict(self, state: Tree) -> None:
@@ -203,7 +204,7 @@ class LaRank:
         self.costs = pickled.get("costs")
         self.load_state_dict(pickled["state"])
 
-    def _new_machine(self, seed: int) -> Any:
+    def _new_machine(self, seed: int) -> core.LaRankF32 | core.LaRankF64:
         s = self.settings
         machine = core.LaRankF32 if self.dtype == np.float32 else core.LaRankF64
         return machine(
@@ -216,9 +217,9 @@ class LaRank:
             seed=seed,
         )
 
-    def _export(self) -> dict[str, NDArray[Any]]:
-        n, n_vectors = self.n_patterns, int(self._machine.n_support_vectors)
-        state: dict[str, NDArray[Any]] = {
+    def _export(self) -> dict[str, Array]:
+        n, n_vectors = self.n_patterns, self._machine.n_support_vectors
+        state: dict[str, Array] = {
             "slots": np.empty(n, np.int32),
             "examples": np.empty(n, np.int64),
             "y": np.empty(n, np.int32),

@@ -10,7 +10,7 @@ that is a Python function has its patterns here.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Self, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -19,6 +19,7 @@ from scipy import sparse
 from polymargin.arrays import Codes, Floats, Indices, Matrix
 from polymargin.core import core
 from polymargin.kernel_functions import KernelFunction
+from polymargin.solvers.checkpoint import Tree
 
 # From this share of the slots on, values of all of them cost less than a copy of some rows.
 MOST = 0.75
@@ -27,7 +28,7 @@ MOST = 0.75
 class PatternStore(ABC):
     """What a machine and a fitted model need of the patterns, which compiled code keeps."""
 
-    _store: Any
+    _store: core.PatternsF32 | core.PatternsF64
 
     @property
     def source(self) -> object:
@@ -37,7 +38,7 @@ class PatternStore(ABC):
     @property
     def n_evaluations(self) -> int:
         """Kernel values computed so far."""
-        return int(self._store.n_evaluations)
+        return self._store.n_evaluations
 
     @n_evaluations.setter
     def n_evaluations(self, n: int) -> None:
@@ -63,11 +64,14 @@ class PatternStore(ABC):
 class VectorPatterns(PatternStore):
     """Patterns with features, dense or CSR, for a built-in kernel."""
 
+    _store: core.DensePatternsF32 | core.CsrPatternsF32  # or the same in double
+
     def __init__(
         self, function: KernelFunction, n_features: int, dtype: DTypeLike, is_sparse: bool
     ) -> None:
         self.function, self.n_features, self.is_sparse = function, n_features, is_sparse
-        self._store = _compiled("CsrPatterns" if is_sparse else "DensePatterns", dtype)(
+        kind = "CsrPatterns" if is_sparse else "DensePatterns"
+        self._store = getattr(core, kind + _precision(dtype))(
             kernel="rbf" if callable(function.kernel) else function.kernel,
             gamma=function.gamma,
             degree=function.degree,
@@ -78,15 +82,16 @@ class VectorPatterns(PatternStore):
     def lend(self, X: Matrix, first: int) -> None:
         """Make the rows of X the examples ``first``, ``first + 1``, ..."""
         if isinstance(X, np.ndarray):
-            self._store.lend(X, first)
+            cast("core.DensePatternsF32", self._store).lend(X, first)
         else:
-            self._store.lend(X.data, X.indices, X.indptr, first)
+            store = cast("core.CsrPatternsF32", self._store)
+            store.lend(X.data, X.indices, X.indptr, first)
 
     def vectors(self, slots: Codes) -> Matrix:
         """A copy of the rows of patterns."""
-        rows: Matrix = self._store.vectors(slots)
-        if self.is_sparse:
-            rows = sparse.csr_array(rows, shape=(len(slots), self.n_features))
+        rows = self._store.vectors(slots)
+        if isinstance(rows, tuple):
+            return sparse.csr_array(rows, shape=(len(slots), self.n_features))
         return rows
 
     @classmethod
@@ -98,11 +103,11 @@ class VectorPatterns(PatternStore):
         store.give_back()
         return store
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Tree:
         vectors = self.vectors(np.arange(len(self), dtype=np.int32))
         return {"function": self.function, "vectors": vectors, "n_evaluations": self.n_evaluations}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Tree) -> None:
         self.__dict__ = self.of_rows(state["function"], state["vectors"]).__dict__
         self.n_evaluations = state["n_evaluations"]
 
@@ -166,17 +171,18 @@ class CalledPatterns(VectorPatterns):
 class PrecomputedPatterns(PatternStore):
     """Patterns of a given Gram matrix: a pattern is a column number."""
 
+    _store: core.GramPatternsF32  # or the same in double
+
     def __init__(self, dtype: DTypeLike, columns: Indices | None = None) -> None:
         self.dtype = np.dtype(dtype)
-        self._store = _compiled("GramPatterns", dtype)()
+        self._store = getattr(core, "GramPatterns" + _precision(dtype))()
         if columns is not None:
             self._store.set_columns(columns)
 
     @property
     def columns(self) -> Indices:
         """The column of every pattern."""
-        columns: Indices = self._store.columns()
-        return columns
+        return self._store.columns()
 
     def lend(self, X: Matrix, first: int) -> None:
         """Make the rows of X the examples ``first``, ``first + 1``, ..."""
@@ -187,16 +193,16 @@ class PrecomputedPatterns(PatternStore):
         """A copy of the rows of patterns: they have none."""
         return np.empty((0, 0))
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Tree:
         return {"dtype": self.dtype, "columns": self.columns, "n_evaluations": self.n_evaluations}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Tree) -> None:
         self.__dict__ = PrecomputedPatterns(state["dtype"], state["columns"]).__dict__
         self.n_evaluations = state["n_evaluations"]
 
 
-def _compiled(name: str, dtype: DTypeLike) -> Any:
-    return getattr(core, name + ("F32" if np.dtype(dtype) == np.float32 else "F64"))
+def _precision(dtype: DTypeLike) -> str:
+    return "F32" if np.dtype(dtype) == np.float32 else "F64"
 
 
 def patterns_for(function: KernelFunction | None, X: Matrix) -> PatternStore:

@@ -113,9 +113,7 @@ class NewtonPhase:
         self._find_centre()
 
     def _find_centre(self) -> None:
-        state = self._state
-        centre = state.dual_block()[self._visited].toarray().astype(np.float64, copy=False)
-        self.phi.move_to(centre)
+        self.phi.move_to(self.phi.blocks(self._state.dual_block()))
         self._dual = self._dual_value()
 
     def _dual_value(self) -> float:
@@ -250,12 +248,8 @@ class NewtonPhase:
         return len(order)
 
     def _set_dual(self, p: Doubles, V: Floats) -> None:
-        state = self._state
-        entries = sparse.coo_array(p)
-        places = self._visited[entries.row], entries.col
-        shape = state.problem.n_examples, self.phi.n_classes
-        state.set_dual(sparse.csr_array((entries.data, places), shape=shape))
-        state.W[:, : self.phi.n_classes] = V
+        self._state.set_dual(self.phi.dual(p))
+        self._state.W[:, : self.phi.n_classes] = V
 
     # --- checkpoints -----------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from polymargin.core import core
 from polymargin.problem import Problem
@@ -47,7 +48,7 @@ class ProximalDual:
         self.problem = problem
         self.loss = problem.loss
         self.mu = mu
-        chosen = problem.visited
+        chosen = self._chosen = problem.visited
         everyone = len(chosen) == problem.n_examples
         self._X = problem.rows.matrix if everyone else problem.rows.take(chosen)
         self.y, self.c = problem.y[chosen], problem.c[chosen]
@@ -60,6 +61,18 @@ class ProximalDual:
             self._signs = np.full((self.n, self.n_classes), -1.0)
             self._signs[self._each, self.y] = 1.0
         self.move_to(np.zeros((self.n, self.n_classes)))
+
+    def blocks(self, dual: sparse.csr_array) -> Doubles:
+        """The blocks of a dual of all examples."""
+        rows: Doubles = dual[self._chosen].toarray().astype(np.float64, copy=False)
+        return rows
+
+    def dual(self, blocks: Doubles) -> sparse.csr_array:
+        """The inverse of `blocks`."""
+        entries = sparse.coo_array(blocks)
+        places = self._chosen[entries.row], entries.col
+        shape = self.problem.n_examples, self.n_classes
+        return sparse.csr_array((entries.data, places), shape=shape)
 
     def move_to(self, centre: Doubles) -> None:
         """Another centre."""

@@ -59,13 +59,18 @@ class NewtonSide:
             return
         phi = self._phi
         phi.mu = at.mu
-        block = self._state.dual_block()[self._state.problem.visited].toarray()
-        phi.move_to(block.astype(np.float64, copy=False))
+        phi.move_to(phi.blocks(self._state.dual_block()))
         self._H = phi.margins(phi.scores(at.W))
         self._p = phi.maximiser(self._H)
         self._faces: Faces = phi.faces(self._p)
         self._hessian: Hessian | None = None
         self._known = at.number, at.mu
+
+    def _hessian_at(self, at: Point) -> Hessian:
+        self._find(at)
+        if self._hessian is None:
+            self._hessian = Hessian(self._phi, self._faces)
+        return self._hessian
 
     def look(self, at: Point) -> tuple[Doubles, Looked]:
         """``V(N)``, and what the objectives are made of."""
@@ -78,26 +83,15 @@ class NewtonSide:
 
     def times(self, at: Point, D: Doubles) -> Doubles:
         """``(H - I) D``."""
-        self._find(at)
-        if self._hessian is None:
-            self._hessian = Hessian(self._phi, self._faces)
-        product: Doubles = self._hessian.times(D) - D
-        return product
+        return self._hessian_at(at).times(D) - D
 
     def blocks(self, at: Point) -> Doubles:
         """The blocks of ``H - I`` of each class, a column each."""
-        self._find(at)
-        if self._hessian is None:
-            self._hessian = Hessian(self._phi, self._faces)
-        phi = self._phi
-        made = class_blocks(self._hessian.X, self._faces.diagonal(), phi.mu)
+        X = self._hessian_at(at).X
+        made = class_blocks(X, self._faces.diagonal(), self._phi.mu)
         return np.stack([block.ravel() for block in made], axis=1)
 
     def maximiser(self, at: Point) -> sparse.csr_array:
         """``N`` of all examples of the partition."""
         self._find(at)
-        problem = self._state.problem
-        entries = sparse.coo_array(self._p)
-        places = problem.visited[entries.row], entries.col
-        shape = problem.n_examples, problem.n_classes
-        return sparse.csr_array((entries.data, places), shape=shape)
+        return self._phi.dual(self._p)

@@ -102,13 +102,16 @@ class KernelMulticlassSVCCV(
         computing = isinstance(folds, KernelFolds) and folds.shared is None
         return 1 if computing and callable(self.kernel) else wanted
 
-    def _set_search_attributes(self, model: Any, folds: Any, steps: Any) -> None:
-        super()._set_search_attributes(model, folds, steps)
-        self.gamma_ = model.gamma_
-        self.n_kernel_evaluations_ = folds.n_kernel_evaluations
+    def _search_attributes(self, model: Any, folds: Any, steps: Any) -> dict[str, Any]:
+        found = super()._search_attributes(model, folds, steps)
+        return found | {
+            "gamma_": model.gamma_,
+            "n_kernel_evaluations_": folds.n_kernel_evaluations,
+        }
 
-    def _refit(self, model: Any, *arguments: Any) -> None:
-        searched = self.n_kernel_evaluations_
-        super()._refit(model, *arguments)
-        shared = model._shared_kernel is not None
-        self.n_kernel_evaluations_ = searched + (0 if shared else model.n_kernel_evaluations_)
+    def _model_attributes(self, model: Any, found: dict[str, Any]) -> dict[str, Any]:
+        attributes = super()._model_attributes(model, found)
+        if model._shared_kernel is None:  # else the search has counted its values
+            more = attributes["n_kernel_evaluations_"]
+            return attributes | {"n_kernel_evaluations_": found["n_kernel_evaluations_"] + more}
+        return attributes | {"n_kernel_evaluations_": found["n_kernel_evaluations_"]}

@@ -90,7 +90,11 @@ class OnlineModel:
     def _seen(self) -> tuple[Model, Matrix]:
         """The machine at one moment."""
         with self.machine.lock:
-            return self.machine.model(), self.machine.vectors()
+            model, vectors = self.machine.model(), self.machine.vectors()
+        late = len(self.labels.by_code) - len(model.beta)  # not known to the machine yet
+        if late > 0:
+            model = model._replace(beta=np.pad(model.beta, ((0, late), (0, 0))))
+        return model, vectors
 
     @property
     def _state(self) -> Model:

@@ -367,38 +367,44 @@ def test_a_callback_can_stop_the_fit():
 # --- threads -------------------------------------------------------------------------------------
 
 
-def test_a_classifier_that_is_being_trained_refuses_other_threads():
+def test_a_classifier_that_is_being_trained_lets_other_threads_wait():
     X, y = make_problem()
     entered, go_on = threading.Event(), threading.Event()
 
     def kernel(A, B):
-        if threading.current_thread() is not threading.main_thread():
+        if threading.current_thread() is trainer:
             entered.set()
             assert go_on.wait(60)
         return rbf(A, B)
 
+    trainer = None
     clf = LaRankClassifier(kernel=kernel, random_state=0).partial_fit(X, y)
-    training = threading.Thread(target=clf.partial_fit, args=(X + 0.01, y))
-    training.start()
+    trainer = threading.Thread(target=clf.partial_fit, args=(X + 0.01, y))
+    trainer.start()
     assert entered.wait(60)
     machine = clf._model.machine
+    uses = (
+        lambda: clf.partial_fit(X + 0.02, y),
+        lambda: machine.model(),
+        lambda: clf.support_vectors_,
+        lambda: clf.predict(X),
+    )
+    ended = []
+    waiting = [threading.Thread(target=lambda u=use: (u(), ended.append(u))) for use in uses]
     try:
-        for use in (
-            lambda: clf.partial_fit(X, y),
-            lambda: pickle.dumps(machine),
-            lambda: clf.support_vectors_,
-            lambda: clf.predict(X),
-            lambda: machine.dual,
-            lambda: machine.counts(),
-            lambda: machine.clear_cache(),
-        ):
+        for refused in (machine.clear_cache, machine.counts, lambda: machine.dual):
             with pytest.raises(RuntimeError, match="is being trained"):
-                use()
+                refused()
+        for thread in waiting:
+            thread.start()
+        assert not ended
     finally:
         go_on.set()
-        training.join()
-    assert_consistent(clf, np.vstack([X, X + 0.01]), np.r_[y, y])
-    assert clf.n_iter_ == 2
+        for thread in [trainer, *waiting]:
+            thread.join()
+    assert len(ended) == len(uses)
+    assert_consistent(clf, np.vstack([X, X + 0.01, X + 0.02]), np.r_[y, y, y])
+    assert clf.n_iter_ == 3
 
 
 def test_a_kernel_cannot_use_the_machine_that_asks_it():

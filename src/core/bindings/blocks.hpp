@@ -13,11 +13,12 @@ namespace pm_bind {
 
 // The examples' arrays and dual blocks, held for as long as Python holds the object.
 template <class T>
-class Blocks {
+class Blocks : public pm::OneUser {
   public:
     Blocks(const Loss& loss, int n_classes, Vector<const std::int32_t> y, Vector<const double> c,
            Vector<const double> squared_norm, Vector<T> threshold, Vector<double> gap)
-        : loss_(loss.any),
+        : OneUser("another thread is using this engine: give each thread one of its own"),
+          loss_(loss.any),
           dual_(static_cast<std::int64_t>(y.shape(0)), n_classes),
           y_(y),
           c_(c),
@@ -53,7 +54,7 @@ class Blocks {
     }
     // Marks the examples with a class strictly between its bounds: those that a vertex holds are
     // p = 0, and p = c for one class (Crammer-Singer) or for any (the others).
-    void dual_free(Vector<bool> free) const {
+    void dual_free(Vector<bool> free) {
         require(free.shape(0) == std::size_t(dual_.size()), "free must have one entry per row");
         for (std::int64_t i = 0; i < dual_.size(); ++i) {
             bool inside = false;
@@ -64,7 +65,7 @@ class Blocks {
         }
     }
 
-    double dual_sum() const {
+    double dual_sum() {
         nb::gil_scoped_release release;
         return std::visit([&](const auto& loss) { return pm::dual_sum(loss, examples_, dual_); },
                           loss_);
@@ -72,7 +73,7 @@ class Blocks {
 
     // Entries per row, then the entries, rows in order: the dual as CSR arrays; with `zeros` also
     // the entries that are zero and still listed, without them the nonzeros only.
-    void dual_counts(Vector<std::int64_t> counts, bool zeros) const {
+    void dual_counts(Vector<std::int64_t> counts, bool zeros) {
         require(counts.shape(0) == std::size_t(dual_.size()), "counts must have one entry per row");
         for (std::int64_t i = 0; i < dual_.size(); ++i) {
             std::int64_t listed = 0;
@@ -80,7 +81,7 @@ class Blocks {
             counts.data()[i] = listed;
         }
     }
-    void dual_export(Vector<std::int32_t> classes, Vector<T> values, bool zeros) const {
+    void dual_export(Vector<std::int32_t> classes, Vector<T> values, bool zeros) {
         std::size_t at = 0;
         for (std::int64_t i = 0; i < dual_.size(); ++i)
             dual_.for_each_entry(i, [&](const auto& entry) {
@@ -132,14 +133,14 @@ void bind_blocks(nb::module_& m, const char* name) {
     using namespace nb::literals;
     using B = Blocks<T>;
     nb::class_<B>(m, name)
-        .def("set_method", &B::set_method, "name"_a, "tol"_a)
-        .def("track_violation", &B::track_violation, "violation"_a.noconvert())
-        .def("dual_free", &B::dual_free, "free"_a.noconvert())
-        .def("dual_sum", &B::dual_sum)
-        .def("dual_counts", &B::dual_counts, "counts"_a.noconvert(), "zeros"_a = false)
-        .def("dual_export", &B::dual_export, "classes"_a.noconvert(), "values"_a.noconvert(),
+        .def("set_method", alone(&B::set_method), "name"_a, "tol"_a)
+        .def("track_violation", alone(&B::track_violation), "violation"_a.noconvert())
+        .def("dual_free", alone(&B::dual_free), "free"_a.noconvert())
+        .def("dual_sum", alone(&B::dual_sum))
+        .def("dual_counts", alone(&B::dual_counts), "counts"_a.noconvert(), "zeros"_a = false)
+        .def("dual_export", alone(&B::dual_export), "classes"_a.noconvert(), "values"_a.noconvert(),
              "zeros"_a = false)
-        .def("dual_import", &B::dual_import, "indptr"_a.noconvert(), "classes"_a.noconvert(),
+        .def("dual_import", alone(&B::dual_import), "indptr"_a.noconvert(), "classes"_a.noconvert(),
              "values"_a.noconvert());
 }
 

@@ -100,14 +100,14 @@ void bind_kernel_machine(nb::module_& m) {
                       Vector<const double>, Vector<double>, Vector<double>>(),
              "loss"_a, "n_classes"_a, "y"_a.noconvert(), "c"_a.noconvert(),
              "squared_norms"_a.noconvert(), "threshold"_a.noconvert(), "gap"_a.noconvert())
-        .def("solve_set", &KernelBlocks::solve_set<float>, "set"_a.noconvert(), "G"_a.noconvert(),
-             "S"_a.noconvert(), "change"_a.noconvert(), nb::kw_only(), "passes"_a, "stop"_a,
-             "enough"_a, "full_every"_a, "idle"_a, "neighbours"_a, "neighbour_passes"_a,
-             "neighbour_stop"_a, "seed"_a)
-        .def("solve_set", &KernelBlocks::solve_set<double>, "set"_a.noconvert(), "G"_a.noconvert(),
-             "S"_a.noconvert(), "change"_a.noconvert(), nb::kw_only(), "passes"_a, "stop"_a,
-             "enough"_a, "full_every"_a, "idle"_a, "neighbours"_a, "neighbour_passes"_a,
-             "neighbour_stop"_a, "seed"_a)
-        .def("evaluate", &KernelBlocks::evaluate, "F"_a.noconvert(), "rows"_a.noconvert(),
+        .def("solve_set", alone(&KernelBlocks::solve_set<float>), "set"_a.noconvert(),
+             "G"_a.noconvert(), "S"_a.noconvert(), "change"_a.noconvert(), nb::kw_only(),
+             "passes"_a, "stop"_a, "enough"_a, "full_every"_a, "idle"_a, "neighbours"_a,
+             "neighbour_passes"_a, "neighbour_stop"_a, "seed"_a)
+        .def("solve_set", alone(&KernelBlocks::solve_set<double>), "set"_a.noconvert(),
+             "G"_a.noconvert(), "S"_a.noconvert(), "change"_a.noconvert(), nb::kw_only(),
+             "passes"_a, "stop"_a, "enough"_a, "full_every"_a, "idle"_a, "neighbours"_a,
+             "neighbour_passes"_a, "neighbour_stop"_a, "seed"_a)
+        .def("evaluate", alone(&KernelBlocks::evaluate), "F"_a.noconvert(), "rows"_a.noconvert(),
              "loss"_a.noconvert(), "gap"_a.noconvert());
 }

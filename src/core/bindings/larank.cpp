@@ -77,11 +77,12 @@ class SometimesCheckSignals {
 };
 
 template <class T>
-class Machine : public OneUser {
+class Machine : public pm::OneUser {
   public:
     Machine(double C, double eta, bool measure_time, bool process_old, bool optimize,
             double cache_megabytes, std::uint64_t seed)
-        : larank_(settings(C, measure_time), std::size_t(cache_megabytes * 1e6), seed) {
+        : OneUser(kBeingTrained),
+          larank_(settings(C, measure_time), std::size_t(cache_megabytes * 1e6), seed) {
         larank_.schedule.eta = eta;
         larank_.schedule.enabled = {true, process_old, optimize};
     }
@@ -101,7 +102,7 @@ class Machine : public OneUser {
         const auto n = std::int64_t(y.shape(0));
         if (nb::isinstance<Patterns<T>>(patterns)) {
             auto& store = nb::cast<Patterns<T>&>(patterns);
-            const OneUser::Use use(store);
+            const pm::OneUser::Use use(store);
             check_own(store);
             store.check_examples(examples);
             const nb::gil_scoped_release release;
@@ -115,7 +116,7 @@ class Machine : public OneUser {
     void compact(const nb::object& patterns) {
         if (nb::isinstance<Patterns<T>>(patterns)) {
             auto& store = nb::cast<Patterns<T>&>(patterns);
-            const OneUser::Use use(store);
+            const pm::OneUser::Use use(store);
             check_own(store);
             larank_.compact(store.source());
         } else {

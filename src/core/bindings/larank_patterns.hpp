@@ -5,9 +5,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
-#include <atomic>
-#include <initializer_list>
-#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -26,59 +23,14 @@ std::vector<T> copy_of(const Vector<const T>& numbers) {
     return {numbers.data(), numbers.data() + numbers.size()};
 }
 
-// A NumPy array that owns the values.
-template <class A, class T>
-A array_of(std::vector<T> values, std::initializer_list<std::size_t> shape) {
-    auto* kept = new std::vector<T>(std::move(values));
-    const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return A(kept->data(), shape, owner);
-}
-template <class T>
-Matrix2<T> matrix_of(std::vector<T> values, std::size_t rows, std::size_t columns) {
-    return array_of<Matrix2<T>>(std::move(values), {rows, columns});
-}
-template <class T>
-Vector<T> vector_of(std::vector<T> values) {
-    const std::size_t size = values.size();
-    return array_of<Vector<T>>(std::move(values), {size});
-}
-
-// --- one user at a time: without the GIL, a second thread would find things half done ---
-
-class OneUser {
-  public:
-    class Use {
-      public:
-        explicit Use(OneUser& of) : of_(of) {
-            if (of_.busy_.exchange(true))
-                throw std::runtime_error("this LaRankClassifier is being trained");
-        }
-        ~Use() { of_.busy_ = false; }
-        Use(const Use&) = delete;
-        Use& operator=(const Use&) = delete;
-
-      private:
-        OneUser& of_;
-    };
-
-  private:
-    std::atomic<bool> busy_ = false;
-};
-
-// The method, for the only user.
-template <class C, class R, class... A>
-auto alone(R (C::*method)(A...)) {
-    return [method](C& self, A... arguments) -> R {
-        const OneUser::Use use(self);
-        return (self.*method)(std::forward<A>(arguments)...);
-    };
-}
+inline constexpr const char* kBeingTrained = "this LaRankClassifier is being trained";
 
 // --- the patterns ---
 
 template <class T>
-class Patterns : public OneUser {
+class Patterns : public pm::OneUser {
   public:
+    Patterns() : OneUser(kBeingTrained) {}
     virtual ~Patterns() = default;
     virtual pm::PatternSource<T>& source() = 0;
     virtual std::int64_t size() = 0;

@@ -203,22 +203,23 @@ void bind(nb::module_& m, const char* blocks, const char* name) {
         .def(
             "hold",
             [](E& engine, nb::handle_t<Rows<T>> rows, Vector<const std::int64_t> examples) {
+                const pm::OneUser::Use use(engine);
                 engine.hold(nb::cast<Rows<T>&>(rows), nb::borrow(rows), examples);
             },
             "rows"_a, "examples"_a.noconvert(),
             "From now on, look at these rows, of these examples; without examples, of everyone.")
-        .def("cut_classes", &E::cut_classes, "ranges"_a,
+        .def("cut_classes", alone(&E::cut_classes), "ranges"_a,
              "Cut the classes, which must not be coupled, into ranges, each one thread's.")
-        .def("sweep", &E::sweep, "W"_a.noconvert(), "order"_a.noconvert(), "mode"_a, "scale"_a,
-             "threads"_a,
+        .def("sweep", alone(&E::sweep), "W"_a.noconvert(), "order"_a.noconvert(), "mode"_a,
+             "scale"_a, "threads"_a,
              "One sweep over order. Returns (gap seen, loss seen, change of the dual's sum, "
              "examples "
              "moved, dual entries of those visited).")
-        .def("evaluate", &E::evaluate, "W"_a.noconvert(), "threads"_a, "loss"_a.noconvert(),
+        .def("evaluate", alone(&E::evaluate), "W"_a.noconvert(), "threads"_a, "loss"_a.noconvert(),
              "gap"_a.noconvert(), "factors"_a.noconvert(), "sums"_a.noconvert(),
              "Loss and share of the gap of every example at W; adds to `sums` the losses at these "
              "multiples of W.")
-        .def("rebuild", &E::rebuild, "V"_a.noconvert(), "first"_a, "last"_a,
+        .def("rebuild", alone(&E::rebuild), "V"_a.noconvert(), "first"_a, "last"_a,
              "Adds sum_i x_i a_i^T for the classes first..last to the first columns of V.");
     m.def(
         "linear_engine",

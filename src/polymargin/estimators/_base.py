@@ -28,6 +28,7 @@ from polymargin.data import Rows, as_rows, check_sparse_structure
 from polymargin.estimators._html import CertificateHTMLMixin
 from polymargin.estimators._progress import PassReporter
 from polymargin.estimators._target import EncodedTarget, encode_target
+from polymargin.estimators._threads import SeenAtOnce, alone, publish, still
 from polymargin.estimators.compat import CallbackSupportMixin, check_sample_weight, has_callbacks
 from polymargin.estimators.probabilities import FOLD_TOL, fit_temperature, held_out_parts
 from polymargin.problem import Examples
@@ -66,7 +67,11 @@ class Prepared(Generic[ProblemT]):
 
 
 class CertifiedClassifier(
-    CertificateHTMLMixin, CallbackSupportMixin, BaseEstimator, Generic[ProblemT, SolutionT]
+    SeenAtOnce,
+    CertificateHTMLMixin,
+    CallbackSupportMixin,
+    BaseEstimator,
+    Generic[ProblemT, SolutionT],
 ):
     """A classifier that minimises a problem and proves how well."""
 
@@ -101,18 +106,25 @@ class CertifiedClassifier(
     # --- the fit ---------------------------------------------------------------------------------
 
     def _fit(self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None) -> Self:
-        prepared = self._prepare(X, y, sample_weight, C=self.C)
+        work = still(self)  # until there is a model, nothing of the object itself changes
+        before = dict(vars(work))
+        prepared = work._prepare(X, y, sample_weight, C=work.C)
         arguments = prepared.hook_arguments
         context = self._init_callback_context(max_subtasks=self._most_passes)
         context.call_on_fit_task_begin(estimator=self, **arguments)
         reporter = PassReporter(context, self, arguments)
         progress = reporter if has_callbacks(self) else None
-        start = self._start_for(prepared.problem)
-        solution = self._solve(prepared.problem, start, progress)
-        self._set_fitted(prepared.target.classes, prepared.problem, solution)
-        if solution.status is Status.INTERRUPTED and not reporter.stopped:
-            raise KeyboardInterrupt
-        self._add_to_fit(prepared, solution)
+        start = work._start_for(prepared.problem)
+        solution = work._solve(prepared.problem, start, progress)
+        work._set_fitted(prepared.target.classes, prepared.problem, solution)
+        try:
+            if solution.status is Status.INTERRUPTED and not reporter.stopped:
+                raise KeyboardInterrupt
+            work._add_to_fit(prepared, solution)
+            publish(self, work, before)
+        except BaseException:
+            publish(self, work, before)  # the model is a whole one
+            raise
         self._warn_unless_converged(solution)
         context.call_on_fit_task_end(estimator=self, **arguments, reconstruction_attributes={})
         return self
@@ -169,7 +181,7 @@ class CertifiedClassifier(
         return kept if usable else None
 
     def _set_fitted(self, classes: NDArray, problem: ProblemT, solution: SolutionT) -> None:
-        """Replace the fitted attributes by those of a solution, all at once."""
+        """Replace the fitted attributes by those of a solution."""
         found = self._attributes(classes, problem, solution) | {
             "classes_": classes,
             "objective_": solution.primal,
@@ -197,7 +209,7 @@ class CertifiedClassifier(
             f"{self._unit_of_work}, at a relative duality gap of {solution.gap:.2g} "
             f"(tol={self.tol}): {distance_to_optimum(solution.gap)}. {self._advice}",
             ConvergenceWarning,
-            stacklevel=5,  # the caller of fit, which scikit-learn wraps
+            stacklevel=6,  # the caller of fit, which scikit-learn wraps
         )
 
 
@@ -209,6 +221,7 @@ class WeightedClassifier(CertifiedClassifier[ProblemT, SolutionT]):
     def _needs_temperature(self) -> bool:
         """Whether a fit must learn what scores are divided by."""
 
+    @alone
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self, X: MatrixLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None

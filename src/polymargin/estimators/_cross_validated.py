@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,10 +23,13 @@ from polymargin.estimators._base import CertifiedClassifier, Prepared, n_threads
 from polymargin.estimators._folds import ModelFolds
 from polymargin.estimators._parameters import CostMatrix, SearchParameters
 from polymargin.estimators._search import FoldStep, Scorer, grid_of, resolve_scorer, search
+from polymargin.estimators._threads import SeenAtOnce, alone
 from polymargin.estimators.compat import CallbackContext, CallbackSupportMixin, takes_weights
 
+Attributes: TypeAlias = dict[str, Any]  # fitted ones, by name
 
-class CrossValidatedMixin(SearchParameters, CallbackSupportMixin):
+
+class CrossValidatedMixin(SeenAtOnce, SearchParameters, CallbackSupportMixin):
     """The search for C and the refit, for an estimator that has the parameters of its model."""
 
     classes_: np.ndarray
@@ -46,6 +49,7 @@ class CrossValidatedMixin(SearchParameters, CallbackSupportMixin):
         shared = set(self._get_param_names()) & set(self._model_class._get_param_names())
         return self._model_class(**{name: getattr(self, name) for name in shared - {"verbose"}})
 
+    @alone
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
         self, X: MatrixLike, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: object
@@ -86,14 +90,16 @@ class CrossValidatedMixin(SearchParameters, CallbackSupportMixin):
     def _choose_and_refit(
         self, model: CertifiedClassifier, folds: ModelFolds, prepared: Prepared
     ) -> None:
-        """Search, set the attributes, and train `model` with the chosen C."""
+        """Search, train `model` with the chosen C, and set the attributes."""
         arguments = prepared.hook_arguments
         context = self._init_callback_context(max_subtasks=1 + self.refit)
         context.call_on_fit_task_begin(estimator=self, **arguments)
         steps = self._search(folds, context, arguments)
-        self._set_search_attributes(model, folds, steps)
+        found = self._search_attributes(model, folds, steps)
         if self.refit:
-            self._refit(model, prepared, context, arguments)
+            self._refit(model, found, prepared, context, arguments)
+        else:
+            self._set_attributes(model, found)
         folds.warn_unless_converged(steps, type(self).__name__)
         context.call_on_fit_task_end(estimator=self, **arguments, reconstruction_attributes={})
 
@@ -129,44 +135,56 @@ class CrossValidatedMixin(SearchParameters, CallbackSupportMixin):
         task.call_on_fit_task_end(estimator=self, **arguments)
         return steps
 
-    def _set_search_attributes(
+    def _search_attributes(
         self, model: CertifiedClassifier, folds: ModelFolds, steps: list[list[FoldStep]]
-    ) -> None:
-        for name in (*model._fitted_names, "feature_names_in_"):
-            self.__dict__.pop(name, None)
-        self.n_features_in_ = model.n_features_in_
-        if hasattr(model, "feature_names_in_"):
-            self.feature_names_in_ = model.feature_names_in_
-        self.classes_ = model.classes_
-        self.Cs_ = folds.Cs
-        self.scores_ = np.full((len(folds), len(folds.Cs)), np.nan)
-        self.dual_gaps_ = self.scores_.copy()
+    ) -> Attributes:
+        """What the search found."""
+        scores = np.full((len(folds), len(folds.Cs)), np.nan)
+        gaps = scores.copy()
         for fold, found in enumerate(steps):
-            self.scores_[fold, : len(found)] = [step.score for step in found]
-            self.dual_gaps_[fold, : len(found)] = [step.gap for step in found]
-        mean = self.scores_[:, : len(steps[0])].mean(axis=0)
+            scores[fold, : len(found)] = [step.score for step in found]
+            gaps[fold, : len(found)] = [step.gap for step in found]
+        mean = scores[:, : len(steps[0])].mean(axis=0)
         best = int(mean.argmax())
-        self.C_ = float(folds.Cs[best])
-        self.best_score_ = float(mean[best])
+        of_data = ("n_features_in_", "feature_names_in_", "classes_")
+        return {name: getattr(model, name) for name in of_data if hasattr(model, name)} | {
+            "Cs_": folds.Cs,
+            "scores_": scores,
+            "dual_gaps_": gaps,
+            "C_": float(folds.Cs[best]),
+            "best_score_": float(mean[best]),
+        }
+
+    def _model_attributes(self, model: CertifiedClassifier, found: Attributes) -> Attributes:
+        """Those of the model with the chosen C."""
+        return {name: getattr(model, name) for name in model._fitted_names if hasattr(model, name)}
+
+    def _set_attributes(self, model: CertifiedClassifier, found: Attributes) -> None:
+        """Replace the fitted attributes, all at once."""
+        stale = (*model._fitted_names, "feature_names_in_")
+        now = {name: one for name, one in vars(self).copy().items() if name not in stale}
+        self.__dict__ = now | found
 
     def _refit(
         self,
         model: CertifiedClassifier,
+        found: Attributes,
         prepared: Prepared,
         context: CallbackContext,
         arguments: dict[str, object],
     ) -> None:
-        """Train on all data with the chosen C; on Ctrl-C keep the model so far."""
-        model.set_params(C=self.C_)
+        """Train on all data with the chosen C; on Ctrl-C keep the model so far, if there is one."""
+        model.set_params(C=found["C_"])
         task = context.subcontext("refit")
         with task.propagate_callback_context(model):
             task.call_on_fit_task_begin(estimator=self, **arguments)
             try:
                 model.fit(prepared.X, prepared.y, prepared.given_weight)
-            finally:
-                for name in model._fitted_names:
-                    if hasattr(model, name):
-                        setattr(self, name, getattr(model, name))
+                self._set_attributes(model, found | self._model_attributes(model, found))
+            except BaseException:
+                if hasattr(model, "objective_"):
+                    self._set_attributes(model, found | self._model_attributes(model, found))
+                raise
         task.call_on_fit_task_end(estimator=self, **arguments)
 
     def _scorer(self, classes: np.ndarray | None = None) -> Scorer:

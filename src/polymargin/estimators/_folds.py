@@ -134,7 +134,7 @@ class ModelFolds(ABC, Generic[ProblemT, SolutionT]):
             f"{worst:.2g}. Their scores may be off. Increase max_iter or tol, scale the features, "
             "or leave out the largest values of C.",
             ConvergenceWarning,
-            stacklevel=5,  # the caller of fit, which scikit-learn wraps
+            stacklevel=6,  # the caller of fit, which scikit-learn wraps
         )
 
 

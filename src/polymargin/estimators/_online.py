@@ -87,18 +87,28 @@ class OnlineModel:
         self.machine, self.labels = machine, labels
 
     @cached_property
+    def _seen(self) -> tuple[Model, Matrix]:
+        """The machine at one moment."""
+        with self.machine.lock:
+            model, vectors = self.machine.model(), self.machine.vectors()
+        late = len(self.labels.by_code) - len(model.beta)  # not known to the machine yet
+        if late > 0:
+            model = model._replace(beta=np.pad(model.beta, ((0, late), (0, 0))))
+        return model, vectors
+
+    @property
     def _state(self) -> Model:
-        return self.machine.model()
+        return self._seen[0]
 
     @property
     def support(self) -> NDArray[np.int64]:
         """Numbers of the support patterns' examples."""
         return self._state.examples
 
-    @cached_property
+    @property
     def vectors(self) -> Matrix:
         """Rows of the support patterns."""
-        return self.machine.vectors()
+        return self._seen[1]
 
     @cached_property
     def dual_coef(self) -> Floats:
@@ -112,6 +122,28 @@ class OnlineModel:
         """Support patterns per class, in the order of the sorted labels."""
         codes = self.labels.sorted_codes()
         return np.bincount(self._state.y, minlength=len(codes))[codes]
+
+
+class FrozenModel:
+    """A model as it is now, for pickles and deep copies; they make an `OnlineModel` of it again."""
+
+    def __init__(self, model: OnlineModel) -> None:
+        with model.machine.lock:
+            self._machine = model.machine.__getstate__()
+            settings, patterns, dtype = self._machine.pop("made")
+            self._made = settings, type(patterns), patterns.__getstate__(), dtype
+            self._labels = model.labels
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _thawed, (self._machine, self._made, self._labels)
+
+
+def _thawed(state: dict[str, Any], made: tuple[Any, ...], labels: StreamLabels) -> OnlineModel:
+    settings, kind, of_patterns, dtype = made
+    patterns, machine = kind.__new__(kind), LaRank.__new__(LaRank)
+    patterns.__setstate__(of_patterns)
+    machine.__setstate__(state | {"made": (settings, patterns, dtype)})
+    return OnlineModel(machine, labels)
 
 
 def model_array(name: str) -> property:

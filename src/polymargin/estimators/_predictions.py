@@ -18,6 +18,7 @@ from polymargin.data import canonical_csr, check_sparse_structure
 from polymargin.estimators._base import n_threads
 from polymargin.estimators._parameters import KernelParameters
 from polymargin.estimators._stored import blocks_of, is_stored
+from polymargin.estimators._threads import at_one_moment
 from polymargin.estimators.probabilities import log_probabilities, temperature_of
 from polymargin.kernel_functions import KernelFunction, TrainingKernel
 from polymargin.solvers.kernel_scores import kernel_scores
@@ -30,6 +31,7 @@ class TopLabelsMixin:
     classes_: Array
     decision_function: Callable[[MatrixLike], Floats]
 
+    @at_one_moment
     def predict_top_k(self, X: MatrixLike, k: int = 5) -> Array:
         """Predict the k best labels of each example.
 
@@ -76,6 +78,7 @@ class ProbabilityMixin(TopLabelsMixin):
     """Probabilities of the classes: the softmax of the scores, divided by a temperature."""
 
     @available_if(_has_probabilities)
+    @at_one_moment
     def predict_log_proba(self, X: MatrixLike) -> Floats:
         """Compute the logarithms of the classes' probabilities.
 
@@ -95,6 +98,7 @@ class ProbabilityMixin(TopLabelsMixin):
         return log_probabilities(scores, temperature_of(self) or 1.0)
 
     @available_if(_has_probabilities)
+    @at_one_moment
     def predict_proba(self, X: MatrixLike) -> Floats:
         """Compute the classes' probabilities; with ``loss="softmax"`` or ``probability=True``.
 
@@ -114,6 +118,7 @@ class ProbabilityMixin(TopLabelsMixin):
 class LinearPredictionMixin(ProbabilityMixin, LinearClassifierMixin, SparseCoefMixin):
     """Predictions of an estimator with `coef_` and `intercept_`."""
 
+    @at_one_moment
     def decision_function(self, X: MatrixLike) -> Floats:
         """Compute the scores of the classes.
 
@@ -132,6 +137,7 @@ class LinearPredictionMixin(ProbabilityMixin, LinearClassifierMixin, SparseCoefM
         check_sparse_structure(X)
         return self._scores(X)
 
+    @at_one_moment
     def predict(self, X: MatrixLike) -> Array:
         """Predict the best label of each example.
 
@@ -179,6 +185,7 @@ class KernelPredictionMixin(KernelParameters, ProbabilityMixin, ClassifierMixin)
             self.kernel, gamma=self.gamma_, degree=float(self.degree), coef0=float(self.coef0)
         )
 
+    @at_one_moment
     def decision_function(self, X: MatrixLike) -> Floats:
         """Compute the scores of the classes.
 
@@ -213,6 +220,7 @@ class KernelPredictionMixin(KernelParameters, ProbabilityMixin, ClassifierMixin)
             scores = kernel_scores(function, X, self.support_vectors_, self.dual_coef_, threads)
         return scores.ravel() if len(self.classes_) == 2 else scores
 
+    @at_one_moment
     def predict(self, X: MatrixLike) -> Array:
         """Predict the best label of each example.
 

@@ -26,6 +26,7 @@ from polymargin.estimators._base import checked_rows
 from polymargin.estimators._online import StreamLabels, check_unchanged
 from polymargin.estimators._predictions import LinearPredictionMixin
 from polymargin.estimators._target import costs, weights_by_label
+from polymargin.estimators._threads import alone, lock_of, publish, still
 from polymargin.estimators.compat import check_sample_weight
 from polymargin.losses import Loss
 from polymargin.solvers.settings import draw_seed
@@ -36,51 +37,75 @@ Examples = tuple[Rows, NDArray[np.int32], NDArray[np.float64]]
 PLAIN = (np.ndarray, sparse.csr_array, sparse.csr_matrix)
 
 
-@dataclass
+@dataclass(eq=False)
 class Stream:
-    """What an estimator keeps between two calls of `partial_fit`."""
+    """What an estimator keeps between two calls of `partial_fit`.
+
+    Labels are known before they have their columns, and only those that have are the stream's: so
+    it is whole whenever Ctrl-C comes, or another thread looks.
+    """
 
     model: StreamModel
-    labels: StreamLabels  # label j has the column j + reserved of the model
+    known: StreamLabels  # label j has the column j + reserved of the model, once there is one
     # 1 where column 0 is that of a class that never appears: with one-vs-rest such a class learns
     # too, and a class that appears later begins as a copy of it. Else 0.
     reserved: int
     closed: bool  # the classes were announced, so that no other may appear
     fixed: dict[str, Any]  # the parameters that must not change along a stream
-    _shown: tuple[NDArray, NDArray] | None = None
+    learning: bool = False  # in a call that is not over
+    _shown: tuple[object, NDArray, NDArray] | None = None
+
+    @property
+    def labels(self) -> StreamLabels:
+        """Those that have columns."""
+        return StreamLabels(self.known.by_code[: self.model.n_columns - self.reserved])
 
     def add_column(self) -> None:
         """A column for a class that appears now."""
         self.model.add_class(0 if self.reserved else None)
 
-    def columns(self) -> NDArray[np.intp]:
-        """The columns in the order of the sorted labels."""
-        return self.labels.sorted_codes() + self.reserved
+    def _columns(self, n_labels: int) -> NDArray[np.intp]:
+        """The columns in the order of the sorted labels, of which there were so many."""
+        return StreamLabels(self.known.by_code[:n_labels]).sorted_codes() + self.reserved
 
     def fold(self, by_class: NDArray) -> NDArray:
         """Sorted columns per class; for two classes one that is positive for the second."""
         return self.model.loss.fold(by_class.T).T
 
-    def shown(self) -> tuple[NDArray, NDArray]:
-        """``coef_`` and ``intercept_``."""
-        if self._shown is None:
-            W = self.fold(self.model.weights()[:, self.columns()])
-            d = self.model.n_features
-            intercept = np.zeros(W.shape[1], W.dtype)
-            if self.model.intercept_scaling:
-                intercept = W[d] * W.dtype.type(self.model.intercept_scaling)
-            self._shown = np.ascontiguousarray(W[:d].T), intercept
-        return self._shown
+    def shown(self, n_labels: int) -> tuple[NDArray, NDArray]:
+        """``coef_`` and ``intercept_`` of the first labels."""
+        moment = (n_labels, self.model.n_columns, self.model.n_seen)
+        if self._shown is not None and self._shown[0] == moment:
+            return self._shown[1:]
+        W = self.fold(self.model.weights()[:, self._columns(n_labels)])
+        d = self.model.n_features
+        intercept = np.zeros(W.shape[1], W.dtype)
+        if self.model.intercept_scaling:
+            intercept = W[d] * W.dtype.type(self.model.intercept_scaling)
+        found = np.ascontiguousarray(W[:d].T), intercept
+        self._shown = (moment, *found)  # if it was another moment, nobody will take it for this one
+        return found
 
-    def scores(self, X: Matrix) -> NDArray:
-        """The decision function."""
-        scores = self.fold(self.model.scores(as_rows(X))[:, self.columns()])
-        return scores.ravel() if len(self.labels.by_code) == 2 else scores
+    def scores(self, X: Matrix, n_labels: int) -> NDArray:
+        """The decision function of the first labels."""
+        scores = self.fold(self.model.scores(as_rows(X))[:, self._columns(n_labels)])
+        return scores.ravel() if n_labels == 2 else scores
+
+    def __getstate__(self) -> dict[str, Any]:
+        # in this order: another thread may learn, and what is known may be more than has columns
+        state = {"closed": self.closed, "model": self.model.__getstate__(), "known": self.known}
+        return state | {"reserved": self.reserved, "fixed": self.fixed}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        model = StreamModel.__new__(StreamModel)
+        model.__setstate__(state["model"])
+        Stream.__init__(self, **state | {"model": model})
 
 
 class PartialFitMixin(LinearPredictionMixin):
     """`partial_fit` for a linear classifier."""
 
+    @alone
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self,
@@ -116,20 +141,22 @@ class PartialFitMixin(LinearPredictionMixin):
             `stream` may not. A `cost_matrix` that is an array needs `classes`; one by label does
             not.
         """
-        before = dict(vars(self))
-        try:
-            batch = self._prepare_batch(X, y, classes, sample_weight)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-        self._learn_batch(*batch)
+        work = still(self)
+        before = dict(vars(work))
+        stream: Stream | None = before.get("_stream")
+        with lock_of(self if stream is None else stream):  # a shallow copy may have it too
+            _refuse_to_nest(stream)
+            batch = work._prepare_batch(X, y, classes, sample_weight)
+            self._learn_batch(work, before, *batch)
         return self
 
     def _prepare_batch(
         self, X: Any, y: Any, classes: ArrayLike | None, sample_weight: ArrayLike | None
     ) -> tuple[Stream, StreamLabels, Loss, bool, list[int], Examples]:
-        """Everything that can be wrong with the input is found here; the stream does not change."""
+        """Everything that can be wrong with the input is found here; the stream does not change.
+
+        Called on a copy, which takes the features' number and names.
+        """
         goes_on = "classes_" in vars(self)
         if not (goes_on and self._is_plain(X, y)):
             X, y = self._validate_training_data(
@@ -166,6 +193,8 @@ class PartialFitMixin(LinearPredictionMixin):
 
     def _learn_batch(
         self,
+        work: PartialFitMixin,
+        before: dict[str, Any],
         stream: Stream,
         labels: StreamLabels,
         loss: Loss,
@@ -174,18 +203,31 @@ class PartialFitMixin(LinearPredictionMixin):
         examples: Examples,
     ) -> None:
         """Learn the parts of a batch between the first appearances of new classes."""
-        stream.closed, stream.labels, stream._shown = closes, labels, None
-        stream.model.set_loss(loss)
+
+        def show() -> None:
+            work._set_stream(stream)
+            publish(self, work, before)
+
+        if "_stream" in before and "coef_" in before:
+            show()  # what `sparsify` left of earlier weights goes before there are others
+        stream.learning = True
         try:
+            stream.known = labels
+            stream.model.set_loss(loss)
             while stream.model.n_columns < len(labels.by_code) - len(cuts) + stream.reserved:
                 stream.add_column()  # announced
+            stream.closed = closes
             for part, (first, last) in enumerate(pairwise([0, *cuts, len(examples[1])])):
                 if part > 0:
                     stream.add_column()
                 stream.model.learn(*examples, first, last)
-        finally:  # after Ctrl-C the examples before it count
-            labels.by_code = labels.by_code[: stream.model.n_columns - stream.reserved]
-            self._set_stream(stream)
+            show()
+        except BaseException:
+            if "_stream" in before or stream.model.n_seen:
+                show()  # after Ctrl-C the examples before it count
+            raise
+        finally:
+            stream.learning = False
 
     def _fixed_parameters(self) -> dict[str, Any]:
         settings = StreamSolver() if self.stream is None else self.stream
@@ -208,7 +250,7 @@ class PartialFitMixin(LinearPredictionMixin):
             stream.reserved = 1
             model.add_class()
         if goes_on:
-            stream.labels.add(self.classes_)
+            stream.known.add(self.classes_)
             coef = self.coef_.toarray() if sparse.issparse(self.coef_) else self.coef_
             weights = (coef, self.intercept_)
             if len(self.classes_) == 2:
@@ -219,15 +261,15 @@ class PartialFitMixin(LinearPredictionMixin):
     def _set_stream(self, stream: Stream) -> None:
         for name in self._stale_names():
             self.__dict__.pop(name, None)
-        self._stream = stream
-        self.classes_ = stream.labels.by_code[stream.labels.sorted_codes()]
+        self._stream, labels = stream, stream.labels
+        self.classes_ = labels.by_code[labels.sorted_codes()]
         self.n_samples_seen_ = stream.model.n_seen
         self.n_iter_ = 1
 
     def __getattr__(self, name: str) -> Any:
         stream: Stream | None = vars(self).get("_stream")
         if name in ("coef_", "intercept_") and stream is not None:
-            return stream.shown()[name == "intercept_"]
+            return stream.shown(len(self.classes_))[name == "intercept_"]
         if hasattr(type(self), name):  # a method that is not available says why
             return object.__getattribute__(self, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -240,7 +282,16 @@ class PartialFitMixin(LinearPredictionMixin):
         X = validate_data(
             self, X, accept_sparse="csr", dtype=stream.model.dtype, order="C", reset=False
         )
-        return stream.scores(X)
+        return stream.scores(X, len(self.classes_))
+
+
+def _refuse_to_nest(stream: Stream | None) -> None:
+    """Refuse a handler of signals, say, that learns in the middle of learning."""
+    if stream is not None and stream.learning:
+        raise RuntimeError(
+            "partial_fit was called in the middle of another partial_fit of this classifier, in "
+            "the same thread: wait until that has returned."
+        )
 
 
 def _check_label_type(y: NDArray) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import _check_sample_weight
 
 __all__ = [
+    "OF_A_RUNNING_FIT",
     "CallbackContext",
     "CallbackSupportMixin",
     "ReprHTMLMixin",
@@ -72,6 +73,9 @@ try:  # scikit-learn 1.7
     from sklearn.utils._repr_html.base import ReprHTMLMixin
 except ImportError:
     ReprHTMLMixin = _ReprHTMLMixin
+
+# scikit-learn 1.9: what it keeps in an estimator while that is fitted
+OF_A_RUNNING_FIT = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
 
 _REFUSES_ZEROS = "allow_all_zero_weights" in inspect.signature(_check_sample_weight).parameters
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sklearn.base import BaseEstimator
 
-from polymargin.estimators._base import CertifiedClassifier, Prepared
-from polymargin.estimators._cross_validated import CrossValidatedMixin
+from polymargin.estimators._base import CertifiedClassifier
+from polymargin.estimators._cross_validated import Attributes, CrossValidatedMixin
 from polymargin.estimators._folds import KernelFolds, ModelFolds
 from polymargin.estimators._parameters import (
     COUNT,
@@ -15,7 +15,6 @@ from polymargin.estimators._parameters import (
 )
 from polymargin.estimators._predictions import KernelPredictionMixin
 from polymargin.estimators._search import FoldStep
-from polymargin.estimators.compat import CallbackContext
 from polymargin.estimators.kernel import KernelMulticlassSVC
 
 
@@ -103,22 +102,19 @@ class KernelMulticlassSVCCV(
         computing = isinstance(folds, KernelFolds) and folds.shared is None
         return 1 if computing and callable(self.kernel) else wanted
 
-    def _set_search_attributes(
+    def _search_attributes(
         self, model: CertifiedClassifier, folds: ModelFolds, steps: list[list[FoldStep]]
-    ) -> None:
-        super()._set_search_attributes(model, folds, steps)
+    ) -> Attributes:
         assert isinstance(folds, KernelFolds)
-        self.gamma_ = model.gamma_
-        self.n_kernel_evaluations_ = folds.n_kernel_evaluations
+        found = super()._search_attributes(model, folds, steps)
+        return found | {
+            "gamma_": model.gamma_,
+            "n_kernel_evaluations_": folds.n_kernel_evaluations,
+        }
 
-    def _refit(
-        self,
-        model: CertifiedClassifier,
-        prepared: Prepared,
-        context: CallbackContext,
-        arguments: dict[str, object],
-    ) -> None:
-        searched = self.n_kernel_evaluations_
-        super()._refit(model, prepared, context, arguments)
-        shared = model._shared_kernel is not None
-        self.n_kernel_evaluations_ = searched + (0 if shared else model.n_kernel_evaluations_)
+    def _model_attributes(self, model: CertifiedClassifier, found: Attributes) -> Attributes:
+        attributes = super()._model_attributes(model, found)
+        if model._shared_kernel is None:  # else the search has counted its values
+            more = attributes["n_kernel_evaluations_"]
+            return attributes | {"n_kernel_evaluations_": found["n_kernel_evaluations_"] + more}
+        return attributes | {"n_kernel_evaluations_": found["n_kernel_evaluations_"]}

@@ -17,6 +17,7 @@ from polymargin.arrays import Matrix, MatrixLike
 from polymargin.estimators._base import CERTIFIED, checked_rows, n_threads
 from polymargin.estimators._online import (
     LOSS,
+    FrozenModel,
     OnlineModel,
     StreamLabels,
     check_unchanged,
@@ -31,6 +32,7 @@ from polymargin.estimators._parameters import (
     parameter,
     with_parameters,
 )
+from polymargin.estimators._threads import alone, attributes_of, lock_of, publish, still
 from polymargin.estimators.kernel import KernelMachine
 from polymargin.kernel_functions import resolve_gamma
 from polymargin.losses import Loss, get_loss
@@ -38,7 +40,6 @@ from polymargin.problem import KernelProblem
 from polymargin.solvers.engines.machine import (
     OPERATIONS,
     LaRank,
-    MachineInUseError,
     MachineSettings,
 )
 from polymargin.solvers.engines.patterns import VectorPatterns, patterns_for
@@ -190,6 +191,7 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
     shuffle: bool = parameter("boolean", default=True)
     cost_matrix: CostMatrix = parameter("array-like", dict, None, default=None)
 
+    @alone
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: MatrixLike, y: ArrayLike) -> LaRankClassifier:
         """Train the model afresh.
@@ -208,6 +210,7 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
         """
         return self._fit(X, y, None)
 
+    @alone
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(
         self, X: MatrixLike, y: ArrayLike, classes: ArrayLike | None = None
@@ -235,31 +238,49 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
                 "partial_fit cannot be used with kernel='precomputed': kernel values of the new "
                 "examples with earlier ones are needed. Use fit, or a callable kernel."
             )
-        go_on = hasattr(self, "_model")
+        work = still(self)
+        before = dict(vars(work))
+        go_on = hasattr(work, "_model")
         if go_on:
-            check_unchanged(self._fixed, self._fixed_parameters())
-        X, y = self._validate_training_data(X, y, reset=not go_on)
-        X = checked_rows(self, X).matrix
-        labels = self._model.labels.copy() if go_on else StreamLabels()
+            check_unchanged(work._fixed, work._fixed_parameters())
+        X, y = work._validate_training_data(X, y, reset=not go_on)
+        X = checked_rows(work, X).matrix
+        labels = work._model.labels.copy() if go_on else StreamLabels()
         if classes is not None:
             labels.add(np.ravel(classes))
         labels.add(y)
         if go_on:
-            machine = self._model.machine
+            machine = work._model.machine
         else:
-            self.gamma_ = resolve_gamma(self.gamma, X)
-            machine = self._new_machine(X, check_random_state(self.random_state))
-        self._set_costs(machine, labels)
-        try:
-            with machine.lent(_like_stored(X, machine), len(labels.by_code)):
-                machine.epoch(np.arange(len(y)), labels.encode(y))
-        except MachineInUseError:
-            raise
-        except BaseException as error:
-            if go_on or isinstance(error, KeyboardInterrupt):  # the examples before it count
-                self._set_stream(machine, labels)
-            raise
-        self._set_stream(machine, labels)
+            work.gamma_ = resolve_gamma(work.gamma, X)
+            machine = work._new_machine(X, check_random_state(work.random_state))
+
+        def show() -> None:
+            work._set_stream(machine, labels, n_calls=before.get("n_iter_", 0) + 1)
+            publish(self, work, before)
+
+        with machine.lock:
+            if go_on and machine.n_classes > len(work._model.labels.by_code):
+                raise ValueError(
+                    "The machine of this classifier has learned other classes with a shallow copy "
+                    "of it: make copies with copy.deepcopy or pickle."
+                )
+            work._set_costs(machine, labels)
+            codes = labels.encode(y)
+            batch = _like_stored(X, machine)
+            try:
+                if go_on:
+                    show()  # labels are known before the machine learns their codes
+                machine.work_on(
+                    batch,
+                    len(labels.by_code),
+                    lambda: machine.epoch(np.arange(len(codes)), codes),
+                )
+                show()
+            except BaseException as error:
+                if go_on or isinstance(error, KeyboardInterrupt):  # the examples before it count
+                    show()
+                raise
         return self
 
     # --- what the template asks for ---
@@ -328,8 +349,7 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
             "n_kernel_evaluations_": machine.patterns.n_evaluations,
         }
 
-    def _set_stream(self, machine: LaRank, labels: StreamLabels) -> None:
-        n_calls = getattr(self, "n_iter_", 0) + 1
+    def _set_stream(self, machine: LaRank, labels: StreamLabels, n_calls: int) -> None:
         nothing = dict.fromkeys(("objective_", "dual_gap_"), np.nan)
         self.__dict__.pop("history_", None)
         self.__dict__ |= self._of_machine(machine, labels) | nothing
@@ -377,6 +397,16 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
                 "another one with a clone of the estimator."
             )
         machine.set_costs(None if margins is None else margins.delta)
+
+    def __getstate__(self) -> dict[str, Any]:
+        with lock_of(self):  # whoever trains it ends the batch first
+            state = attributes_of(self)
+            if "_model" in state:
+                state["_model"] = FrozenModel(state["_model"])
+            return state
+
+    def __copy__(self) -> LaRankClassifier:
+        return still(self)
 
     def learned(self) -> tuple[LaRank, NDArray]:
         """The machine that goes on learning, and the labels that its codes 0, 1, ... stand for."""

@@ -8,6 +8,7 @@ neither run code nor make a prediction read outside of an array.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 from collections.abc import Callable, Mapping
@@ -54,6 +55,11 @@ def encode_object(value: Any, where: str, encoder: Encoder) -> Json:
     if name is None:
         return None
     where = f"{where}.{type(value).__name__}" if where else type(value).__name__
+    learning = isinstance(value, LaRankClassifier) or (
+        isinstance(value, LinearMulticlassSVC) and "coef_" not in vars(value)
+    )
+    # what it is at one moment: another thread may train it
+    value = copy.deepcopy(value) if learning else copy.copy(value)
     params = value.get_params(deep=False)
     if isinstance(value, Pipeline):
         _check_pipeline(value)

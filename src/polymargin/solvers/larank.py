@@ -63,8 +63,7 @@ def solve_larank(
         clock=Clock(),
     )
     try:
-        with machine.lent(problem.kernel.X, problem.n_classes):
-            run.loop(progress)
+        machine.work_on(problem.kernel.X, problem.n_classes, lambda: run.loop(progress))
     finally:
         machine.clear_cache()  # a fitted model is not to hold cache_size megabytes
     return LaRankSolution(

@@ -57,14 +57,12 @@ class History:
     def __init__(self, step: str, verbose: int) -> None:
         self._step = step
         self._verbose = verbose
-        self._columns: dict[str, list[float]] = {name: [] for name in self.NAMES}
+        self._rows: list[tuple[float, ...]] = []
 
     def add(self, n_iter: int, elapsed: float, found: Certificate, n_awake: int) -> None:
         """Note a row."""
         primal, dual, gap = found.primal, found.dual, found.gap
-        row = (n_iter, elapsed, primal, dual, gap, n_awake)
-        for name, value in zip(self.NAMES, row, strict=True):
-            self._columns[name].append(value)
+        self._rows.append((n_iter, elapsed, primal, dual, gap, n_awake))
         if self._verbose:
             print(
                 f"{self._step} {n_iter:5d}  primal {primal:.8g}  dual {dual:.8g}  "
@@ -79,8 +77,9 @@ class History:
 
     def arrays(self) -> dict[str, Floats]:
         """The columns as arrays."""
-        return {name: np.asarray(values) for name, values in self._columns.items()}
+        columns = zip(*self._rows, strict=True) if self._rows else ([] for _ in self.NAMES)
+        return {name: np.asarray(one) for name, one in zip(self.NAMES, columns, strict=True)}
 
     def restore(self, arrays: Mapping[str, Floats]) -> None:
         """Go on after what `arrays` gave."""
-        self._columns = {name: arrays[name].tolist() for name in self.NAMES}
+        self._rows = list(zip(*(arrays[name].tolist() for name in self.NAMES), strict=True))

@@ -72,6 +72,7 @@ class Run(Generic[Model]):
         clock: Clock,
     ) -> None:
         self.engine = engine
+        self._engine_is_whole = True  # not in the middle of a pass or of a certificate
         self.rule = rule
         self.max_iter = max_iter
         self.certify = certify
@@ -106,7 +107,9 @@ class Run(Generic[Model]):
         over = self._is_over(None)  # a start may be good enough
         while not over:
             goal = math.inf if self.certificate is None else self.rule.goal(self.certificate)
+            self._engine_is_whole = False
             seen = self.engine.advance(goal, self._out_of_time)
+            self._engine_is_whole = True
             self.n_iter = min(self.n_iter + seen.passes, self.max_iter)  # a step may be long
             self._look_at(seen)
             self.history.say(self.n_iter, seen.note)
@@ -151,7 +154,7 @@ class Run(Generic[Model]):
         """Whether the rule that those visited meet is also met when all examples are looked at."""
         if rule is not self.rule or seen is None or not seen.provisional:
             return True
-        self.certificate = self.engine.certify()
+        self.certificate = self._certificate_now()
         self.best = Best(self.certificate, None)
         self._certified = self.n_iter
         return rule.met(self._look(None))
@@ -180,8 +183,14 @@ class Run(Generic[Model]):
         waited |= self.n_iter - max(0, self._certified) >= MOST_WAIT
         return (waited and not seen.may_wait) or self.rule.near(self._guess[seen.kind] * seen.gap)
 
-    def _certify(self, seen: Seen | None) -> None:
+    def _certificate_now(self) -> Certificate:
+        self._engine_is_whole = False
         found = self.engine.certify()
+        self._engine_is_whole = True
+        return found
+
+    def _certify(self, seen: Seen | None) -> None:
+        found = self._certificate_now()
         if seen is not None and seen.gap > 0:
             self._guess[seen.kind] = min(MOST_GUESS[seen.kind], found.gap / seen.gap)
         self._note(found, seen)
@@ -213,9 +222,20 @@ class Run(Generic[Model]):
         """The best certified model; without certificates, the last one."""
         stale = self._certified < self.n_iter or self.status is Status.INTERRUPTED
         if self.certify and stale and (self.best is None or self.engine.last_is_best):
-            self._certify(None)
+            self._certify_what_there_is()
         best = self.best or Best(Certificate(math.nan, math.nan), None)
         return best.certificate, self.engine.model(copy=False) if best.model is None else best.model
+
+    def _certify_what_there_is(self) -> None:
+        if self.status is not Status.INTERRUPTED:
+            self._certify(None)
+            return
+        try:
+            if not self._engine_is_whole:
+                self.engine.mend()
+            self._certify(None)
+        except (ValueError, FloatingPointError) as error:  # there is no model to show
+            raise KeyboardInterrupt from error
 
     def _record(self, seen: Seen) -> Record:
         best = math.nan if self.best is None else self.best.certificate.gap

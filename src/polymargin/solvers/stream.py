@@ -23,7 +23,6 @@ from polymargin.solvers.settings import Settings
 from polymargin.solvers.state import aligned_zeros
 
 CHUNK = 2e8  # multiplications between looks at Ctrl-C
-ARRAYS = ("born", "lengths", "values", "indices", "y", "c", "threshold", "classes", "p")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -60,6 +59,10 @@ class StreamSolver(Settings):
 class StreamModel:
     """The weights of a stream and what goes on improving them.
 
+    Everything that changes belongs to the compiled engine, whose methods are one step each: threads
+    that look see it before or after a chunk of examples, and so does who stops it with Ctrl-C. Only
+    one thread at a time may make it learn.
+
     While there are no more classes than ``top_k``, the k of the loss is the number of wrong
     classes. `seed` is that of the choice of the examples that are visited again.
     """
@@ -79,12 +82,11 @@ class StreamModel:
         self.intercept_scaling = intercept_scaling
         capacity, revisits = int(settings.reservoir), int(settings.revisits)
         self._made_with = (capacity, revisits if capacity else 0, seed)
-        self._engine = self._new_engine()
-        self.W = self._zeros(self._lanes)
-        self.U = self._zeros(self._lanes) if settings.average else self.W[:0]
+        self.averages = bool(settings.average)  # whether the model is the average of the iterates
+        self._engine = self._new_engine(*self._room(self._lanes))
 
-    def _new_engine(self) -> Any:
-        kind = core.StreamF32 if self.dtype == np.float32 else core.StreamF64
+    def _new_engine(self, W: Floats, U: Floats) -> Any:
+        kind: type[Any] = core.StreamF32 if self.dtype == np.float32 else core.StreamF64
         capacity, revisits, seed = self._made_with
         return kind(
             self.loss.compiled,
@@ -93,25 +95,24 @@ class StreamModel:
             capacity=capacity,
             revisits=revisits,
             seed=seed,
+            W=W,
+            U=U,
         )
 
     def set_loss(self, loss: Loss) -> None:
         """The same loss with other margins, for the examples to come."""
-        if loss != self.loss:
-            self.loss = loss
-            self._engine.set_loss(loss.compiled)
+        self._engine.set_loss(loss.compiled)
+        self.loss = loss
 
     @property
     def _lanes(self) -> int:
         return int(core.vector_bytes // self.dtype.itemsize)
 
-    def _zeros(self, columns: int) -> Floats:
-        return aligned_zeros((self.n_features + (self.intercept_scaling != 0), columns), self.dtype)
-
-    @property
-    def averages(self) -> bool:
-        """Whether the model is the average of the iterates."""
-        return len(self.U) > 0
+    def _room(self, columns: int) -> tuple[Floats, Floats]:
+        """Zeros for the weights, and for what their averages need."""
+        shape = (self.n_features + (self.intercept_scaling != 0), columns)
+        W = aligned_zeros(shape, self.dtype)
+        return W, aligned_zeros(shape, self.dtype) if self.averages else W[:0]
 
     @property
     def n_columns(self) -> int:
@@ -131,87 +132,60 @@ class StreamModel:
     def add_class(self, like: int | None = None) -> int:
         """A further class, with zero weights or those of column ``like``; returns its column."""
         column = self.n_columns
-        if column == self.W.shape[1]:
+        if column == self._engine.W.shape[1]:
             self._widen()
         self._engine.add_class(-1 if like is None else like)
-        if like is not None:
-            self.W[:, column] = self.W[:, like]
-            self.U[:, column] = self.U[:, like]
         return column
 
     def _widen(self) -> None:
         """Room for more classes; in steps of an eighth, so that many late classes stay cheap."""
-        old = self.W.shape[1]
-        columns = old + self._lanes * max(1, old // (8 * self._lanes))
-        for name in ("W", "U") if self.averages else ("W",):
-            wider = self._zeros(columns)
-            wider[:, :old] = getattr(self, name)
-            setattr(self, name, wider)
-        if not self.averages:
-            self.U = self.W[:0]
+        old_W, old_U = self._engine.W, self._engine.U
+        old = old_W.shape[1]
+        W, U = self._room(old + self._lanes * max(1, old // (8 * self._lanes)))
+        W[:, :old], U[:, :old] = old_W, old_U
+        self._engine.set_weights(W, U)
 
     def set_weights(self, coef: Floats, intercept: Floats) -> None:
-        """Start from a model, (classes x features) and (classes,)."""
+        """Start from a model, (classes x features) and (classes,); nobody else has this yet."""
         new = slice(self.n_columns, self.n_columns + len(coef))
         for _ in range(len(coef)):
             self.add_class()
-        self.W[: self.n_features, new] = coef.T
+        W = self._engine.W
+        W[: self.n_features, new] = coef.T
         if self.intercept_scaling:
-            self.W[self.n_features, new] = intercept / self.intercept_scaling
+            W[self.n_features, new] = intercept / self.intercept_scaling
 
     def learn(self, rows: Rows, columns: Codes, c: Doubles, first: int, last: int) -> None:
         """One step for each of the rows ``first`` to ``last``; those of weight zero are absent."""
         norms = rows.squared_norms + self.intercept_scaling**2
-        chunk = max(64, int(CHUNK / ((rows.per_row + 1) * self.W.shape[1])))
+        chunk = max(64, int(CHUNK / ((rows.per_row + 1) * self._engine.W.shape[1])))
         for start in range(first, last, chunk):
             end = min(start + chunk, last)
             part = slice(start, end)
-            self._engine.learn(
-                rows.compiled, start, columns[part], c[part], norms[part], self.W, self.U
-            )
+            self._engine.learn(rows.compiled, start, columns[part], c[part], norms[part])
 
     def scores(self, rows: Rows) -> Floats:
         """Scores of the rows, a column per class."""
-        out = np.empty((rows.n, self.n_columns), self.dtype)
-        self._engine.scores(rows.compiled, self.W, self.U, out)
-        return out
+        scores: Floats = self._engine.scores(rows.compiled)
+        return scores
 
     def weights(self) -> Floats:
         """The model, (features and constant feature, classes), as a new array."""
-        W = self.W[:, : self.n_columns].copy()
-        if self.averages:
-            shares = np.empty(self.n_columns, self.dtype)
-            self._engine.shares(shares)
-            W -= self.U[:, : self.n_columns] * shares
-        return W
+        weights: Floats = self._engine.model()
+        return weights
 
     def __getstate__(self) -> dict[str, Any]:
-        seen, filled, oldest, drawn, n_values, n_indices, n_entries = self._engine.counters()
-        lengths = {"born": self.n_columns, "lengths": 3 * filled, "values": n_values}
-        lengths |= {"indices": n_indices, "classes": n_entries, "p": n_entries}
-        types: dict[str, Any] = dict.fromkeys(("values", "threshold", "p"), self.dtype)
-        types |= {"born": np.int64, "lengths": np.int64, "c": np.float64}
-        arrays = {
-            name: np.empty(lengths.get(name, filled), types.get(name, np.int32)) for name in ARRAYS
-        }
-        self._engine.export_state(*arrays.values())
         state = {name: value for name, value in self.__dict__.items() if name != "_engine"}
-        used = slice(self.n_columns)
-        state["W"], state["U"] = self.W[:, used].copy(), self.U[:, used].copy()
-        counters = (seen, filled, oldest, drawn)
-        return state | {"_columns": self.W.shape[1], "_counters": counters, "_arrays": arrays}
+        columns = self._engine.W.shape[1]
+        return state | {"_columns": columns, "_state": self._engine.export_state()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         state = dict(state)
-        counters, arrays, columns = (state.pop(f"_{s}") for s in ("counters", "arrays", "columns"))
-        W, U = state.pop("W"), state.pop("U")
+        columns, (*rest, W, U) = state.pop("_columns"), state.pop("_state")
         self.__dict__.update(state)
-        self._engine = self._new_engine()
-        self._engine.import_state(*counters, *(arrays[name] for name in ARRAYS))
+        columns = max(columns, W.shape[1])
         columns = -(-columns // self._lanes) * self._lanes  # another machine may pad otherwise
-        self.W = self._zeros(columns)
-        self.W[:, : W.shape[1]] = W
-        self.U = self.W[:0]
-        if len(U):
-            self.U = self._zeros(columns)
-            self.U[:, : W.shape[1]] = U
+        wide_W, wide_U = self._room(columns)
+        wide_W[:, : W.shape[1]], wide_U[:, : W.shape[1]] = W, U
+        self._engine = self._new_engine(wide_W, wide_U)
+        self._engine.import_state(*rest)

@@ -71,7 +71,8 @@ def write_archive(
     ``arrays/i.npy``.
     """
     with replacing(path, via=via) as file:
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
+        try:
             names = [f"arrays/{i}.npy" for i in range(len(arrays))]
             entries = {
                 name: _write_array(archive, name, array)
@@ -81,6 +82,10 @@ def write_archive(
             text = json.dumps({**head, **manifest, "arrays": entries}, allow_nan=False)
             archive.writestr(zipfile.ZipInfo(MANIFEST, _SAME_DATE), text.encode())
             archive.comment = SEAL + b"0" * _SEAL_DIGITS
+            archive.close()
+        except BaseException:
+            archive.fp = None  # else closing it, in the middle of a member, is an error of its own
+            raise
         seal = _seal_of(file, archive.infolist())
         file.seek(-_SEAL_DIGITS, os.SEEK_END)
         file.write(seal)

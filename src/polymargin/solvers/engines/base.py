@@ -56,6 +56,9 @@ class Engine(ABC, Generic[Model]):
     def see_everyone(self) -> None:
         """Visit all examples in the next pass."""
 
+    def mend(self) -> None:
+        """After Ctrl-C in the middle of a pass: begin from what is whole, for `certify`."""
+
 
 class SavableEngine(Engine[Model]):
     """One whose runs can be saved and gone on from."""

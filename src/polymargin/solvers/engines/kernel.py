@@ -282,6 +282,10 @@ class KernelEngine(Engine[sparse.csr_array]):
             self._wake()
         return self.certificate
 
+    def mend(self) -> None:
+        """The dual is whole; whatever else there is follows from it."""
+        self.consistent = False
+
     def see_everyone(self) -> None:
         """Attend to all examples."""
         if not self.whole:

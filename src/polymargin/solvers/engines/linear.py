@@ -95,11 +95,11 @@ class LinearEngine(SavableEngine[LinearModel]):
         self.n_jobs = n_jobs
         self._rng = rng
         self._few = not settings.certify and max_iter <= FEW_PASSES
-        self._in_single = starts_in_single(problem, settings)  # whether sweeps are, on double data
+        single = starts_in_single(problem, settings)
         self._double: State | None = None  # for certificates meanwhile
         self._trust = Trust()  # in single precision
         self._rebuilt: Floats | None = None  # V, by a certificate, for the next pass to begin from
-        self._use(State(problem.in_single() if self._in_single else problem, n_jobs))
+        self._use(State(problem.in_single() if single else problem, n_jobs))
         self._violation = self.state.track_violation() if settings.needs_violation else None
         self.outer: OuterLoop | None = None
         self._first_is_plain = False
@@ -276,6 +276,11 @@ class LinearEngine(SavableEngine[LinearModel]):
     # --- precision -------------------------------------------------------------------------------
 
     @property
+    def _in_single(self) -> bool:
+        """Whether sweeps are in single precision, on data in double."""
+        return self.state.dtype != self.problem.rows.dtype
+
+    @property
     def _exact(self) -> State:
         """The state of the data in their own precision."""
         if not self._in_single:
@@ -294,8 +299,8 @@ class LinearEngine(SavableEngine[LinearModel]):
         """Go on in double precision."""
         double = self._exact
         take_over(self.state, double)
-        self._in_single, self._double = False, None
         self._use(double)
+        self._double = None
         self.plan.use(double)
         if self.outer is not None:
             self.outer.use(double)
@@ -350,6 +355,15 @@ class LinearEngine(SavableEngine[LinearModel]):
         found = self.objectives()
         self.plan.wake()
         return found
+
+    def mend(self) -> None:
+        """The dual is whole; the weights, without acceleration, follow from it."""
+        state = self.state
+        state.kappa, state.Y, self.outer, self.newton = 0.0, None, None, None
+        self._rebuilt, self._v = None, None
+        self._estimate, self._factor = math.nan, 1.0
+        if not self._in_single:  # else the certificate does it, in double
+            state.set_from_dual(state.rebuild())
 
     def objectives(self) -> Certificate:
         """Exact objectives of the primal point and the dual.

@@ -7,8 +7,7 @@ What happens within an epoch, the operations and the schedule that picks them, i
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -45,17 +44,13 @@ class Model(NamedTuple):
     beta: Doubles
 
 
-class MachineInUseError(RuntimeError):
-    """Another thread is training the machine; nothing was changed."""
-
-
 class LaRank:
     """A machine that learns from batches of examples.
 
-    It runs without the GIL. While one thread makes it learn, all others get a
-    :class:`MachineInUseError`, or the ``RuntimeError`` of its compiled part. `dtype` is that of the
-    kernel values that are kept; `evaluation_cost` is the cost of a kernel evaluation where cost is
-    counted, in gradient entries.
+    It runs without the GIL. While one thread makes it learn, all others wait, or get the
+    ``RuntimeError`` of its compiled part, as does a kernel that asks the machine it works for.
+    `dtype` is that of the kernel values that are kept; `evaluation_cost` is the cost of a kernel
+    evaluation where cost is counted, in gradient entries.
     """
 
     def __init__(
@@ -75,31 +70,27 @@ class LaRank:
         self.dtype = np.dtype(dtype)
         self.costs: Doubles | None = None
         self._machine = self._new_machine(seed)
-        self._lock = threading.RLock()
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Keep other threads out."""
-        if not self._lock.acquire(blocking=False):
-            raise MachineInUseError("this LaRankClassifier is being trained by another thread")
-        try:
-            yield
-        finally:
-            self._lock.release()
+        self._working = False  # on a batch
+        self.lock = threading.RLock()  # of who learns, and of who wants to see it whole
 
     # --- learning ---
 
-    @contextmanager
-    def lent(self, X: Matrix, n_classes: int) -> Iterator[None]:
-        """A batch to learn from while the block runs; other threads are kept out."""
-        with self._alone():
+    def work_on(self, X: Matrix, n_classes: int, work: Callable[[], None]) -> None:
+        """Lend a batch while ``work`` learns from it, in epochs; other threads wait."""
+        with self.lock:
+            if self._working:
+                raise RuntimeError(
+                    "this LaRankClassifier is being trained, further up in this thread"
+                )
             self.n_classes = max(self.n_classes, n_classes)
             self._first = self.n_seen
             self.n_seen += X.shape[0]
-            self.patterns.lend(X, self._first)
             try:
-                yield
+                self._working = True
+                self.patterns.lend(X, self._first)
+                work()
             finally:
+                self._working = False
                 self.patterns.give_back()
 
     def epoch(
@@ -144,7 +135,7 @@ class LaRank:
 
     def model(self) -> Model:
         """The support patterns and their coefficients."""
-        with self._alone():
+        with self.lock:
             state = self._export()
         beta = np.zeros((self.n_classes, len(state["examples"])))
         beta[state["classes"], state["patterns"]] = state["beta"]
@@ -152,7 +143,7 @@ class LaRank:
 
     def vectors(self) -> Matrix:
         """A copy of the support patterns' rows, in the order of :meth:`model`."""
-        with self._alone():
+        with self.lock:
             return self.patterns.vectors(self._export()["slots"])
 
     def counts(self) -> dict[str, int]:
@@ -168,7 +159,7 @@ class LaRank:
 
     def state_dict(self) -> Tree:
         """All of it as numbers and arrays, compacted; the patterns' rows apart."""
-        with self._alone():
+        with self.lock:
             self._machine.compact(self.patterns.source)
             state = self._export()
             del state["slots"]  # 0, 1, ... after compact

@@ -132,7 +132,7 @@ class CalledPatterns(VectorPatterns):
     def give_back(self) -> None:
         """Forget the batch."""
         super().give_back()
-        del self._batch
+        self.__dict__.pop("_batch", None)
         self._all = None
 
     def example_rows(self, examples: Indices, slots: Codes) -> Floats:

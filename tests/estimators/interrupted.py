@@ -1,0 +1,396 @@
+"""What Ctrl-C may come into, and what must be true afterwards.
+
+Every scenario is a call and a check of what it leaves behind: everything as before, or a whole
+result. ``python -m tests.estimators.interrupted NAME [MOST]`` tries all points, or so many, and
+prints what was wrong.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import pickle
+import sys
+import tempfile
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import polymargin
+from polymargin import (
+    Checkpoint,
+    KernelMulticlassSVC,
+    KernelMulticlassSVCCV,
+    LaRankClassifier,
+    LinearMulticlassSVC,
+    LinearMulticlassSVCCV,
+    StreamSolver,
+    regularization_path,
+)
+from polymargin.estimators.compat import OF_A_RUNNING_FIT
+from tests.estimators.ctrl_c import CtrlC, points, spread
+from tests.reference.objective import Spec, dual, primal
+
+TOL = 0.05
+
+
+def problem(n: int, d: int, k: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A few examples of k classes."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % k
+    return rng.standard_normal((n, d)) + 2 * np.eye(k, d)[y], y
+
+
+OLD = problem(24, 5, 4, 1)  # other features and classes than what comes
+X, Y = problem(24, 4, 3, 0)
+
+
+@dataclass
+class Attempt:
+    """A call, and the check of what it has left behind."""
+
+    call: Callable[[], Any]
+    check: Callable[[], None]
+
+
+Prepare = Callable[[Path], Attempt]  # in an empty folder
+
+
+def certified(clf: Any, of: tuple[np.ndarray, np.ndarray] = (X, Y)) -> None:
+    """Every fitted attribute of a linear model is of one fit, and its certificate is true."""
+    data, labels = of
+    assert clf.coef_.shape == (3, data.shape[1]) and clf.intercept_.shape == (3,)
+    assert clf.n_features_in_ == data.shape[1] and clf.classes_.tolist() == [0, 1, 2]
+    spec = Spec(
+        data,
+        labels,
+        np.full(len(labels), getattr(clf, "C_", None) or clf.C),
+        clf.loss,
+        None,
+        clf.intercept_scaling,
+    )
+    assert np.isclose(clf.objective_, primal(spec, clf.coef_, clf.intercept_), rtol=1e-6)
+    if clf.store_dual:
+        assert np.isclose(clf.dual_objective_, dual(spec, clf.dual_coef_.T), rtol=1e-6, atol=1e-9)
+    gap = (clf.objective_ - clf.dual_objective_) / clf.objective_
+    assert np.isclose(clf.dual_gap_, gap) and gap >= -1e-9
+    assert len({len(column) for column in clf.history_.values()}) == 1
+    assert clf.predict(data).shape == labels.shape
+
+
+def kernel_certified(clf: Any) -> None:
+    """The same of a kernel machine."""
+    assert clf.n_features_in_ == X.shape[1] and clf.classes_.tolist() == [0, 1, 2]
+    a = np.zeros((len(X), 3))
+    a[clf.support_] = clf.dual_coef_.T
+    squares = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    scores = np.exp(-clf.gamma_ * squares) @ a
+    assert np.allclose(clf.decision_function(X), scores)
+    C = getattr(clf, "C_", None) or clf.C
+    half_norm = 0.5 * np.sum(a * scores)
+    h = 1 + scores - scores[np.arange(len(X)), Y][:, None]
+    h[np.arange(len(X)), Y] = 0
+    assert np.isclose(clf.objective_, half_norm + C * np.maximum(0, h).max(axis=1).sum())
+    assert np.isclose(clf.dual_objective_, a[np.arange(len(X)), Y].sum() - half_norm, atol=1e-9)
+
+
+def machine_whole(clf: Any) -> None:
+    """The attributes of LaRank are of one moment, and its scores follow from them."""
+    n = len(clf.support_)
+    assert clf.support_vectors_.shape == (n, X.shape[1]) and clf.dual_coef_.shape == (3, n)
+    squares = ((X[:, None] - clf.support_vectors_[None]) ** 2).sum(axis=2)
+    assert np.allclose(clf.decision_function(X), np.exp(-clf.gamma_ * squares) @ clf.dual_coef_.T)
+    assert clf.n_support_.sum() == n and clf.n_features_in_ == X.shape[1]
+    assert np.allclose(clf.dual_coef_.sum(axis=0), 0)
+    assert np.isclose(clf.dual_objective_, clf._model.machine.dual)
+
+
+# --- the calls -----------------------------------------------------------------------------------
+
+
+def unchanged(thing: Any, before: dict[str, Any]) -> bool:
+    """Whether its attributes are the same objects as before."""
+    now = {name: one for name, one in vars(thing).items() if name not in OF_A_RUNNING_FIT}
+    return now.keys() == before.keys() and all(one is before[name] for name, one in now.items())
+
+
+def of_fit(make: Callable[[], Any], whole: Callable[[Any], None], *, warm: bool = False) -> Prepare:
+    """`fit` of an object that was fitted before: to other data, or with another C."""
+    first = make().fit(*((X, Y) if warm else OLD))
+
+    def prepare(folder: Path) -> Attempt:
+        clf = copy.deepcopy(first)
+        if warm:
+            clf.set_params(C=0.7)
+        before = dict(vars(clf))
+
+        def check() -> None:
+            if not unchanged(clf, before):
+                whole(clf)
+            whole(clf.fit(X, Y))
+            assert not clf.dual_gap_ > TOL  # LaRank has none
+
+        return Attempt(lambda: clf.fit(X, Y), check)
+
+    return prepare
+
+
+def bits(clf: Any) -> list[bytes]:
+    """What a linear model is, to the last bit."""
+    return [one.tobytes() for one in (clf.coef_, clf.intercept_, clf.classes_)]
+
+
+def of_stream(start: int, **settings: Any) -> Prepare:
+    """`partial_fit`, of an object that has seen some examples; classes appear one after the other.
+
+    Whatever it has seen of the batch, the rest of it leads to the same model, bit for bit.
+    """
+    order = np.argsort(Y, kind="stable")
+    rows, labels = X[order], Y[order]
+
+    def made() -> Any:
+        clf = LinearMulticlassSVC(random_state=0, **settings)
+        return clf.partial_fit(rows[:start], labels[:start]) if start else clf
+
+    expected = bits(made().partial_fit(rows[start:], labels[start:]))
+
+    def prepare(folder: Path) -> Attempt:
+        clf = made()
+
+        def check() -> None:
+            seen = getattr(clf, "n_samples_seen_", 0)
+            assert seen == (clf._stream.model.n_seen if hasattr(clf, "_stream") else 0)
+            if seen:
+                assert clf.coef_.shape[0] == (len(clf.classes_) if len(clf.classes_) != 2 else 1)
+                assert clf.predict(rows).shape == labels.shape
+            if seen < len(rows):
+                clf.partial_fit(rows[seen:], labels[seen:])
+            assert bits(pickle.loads(pickle.dumps(clf))) == expected
+
+        return Attempt(lambda: clf.partial_fit(rows[start:], labels[start:]), check)
+
+    return prepare
+
+
+def of_stream_after_fit(folder: Path) -> Attempt:
+    """The first `partial_fit` after a `fit`, whose certificate is then of no use."""
+    clf = LinearMulticlassSVC(random_state=0, store_dual=True, tol=TOL).fit(X, Y)
+    before = dict(vars(clf))
+
+    def check() -> None:
+        if not unchanged(clf, before):
+            assert clf.n_samples_seen_ == len(X) and not hasattr(clf, "dual_gap_")
+            assert not hasattr(clf, "dual_coef_")
+        clf.partial_fit(X, Y)
+        assert clf.predict(X).shape == Y.shape
+
+    return Attempt(lambda: clf.partial_fit(X, Y), check)
+
+
+def of_machine(start: int) -> Prepare:
+    """`partial_fit` of LaRank; a class appears."""
+
+    def prepare(folder: Path) -> Attempt:
+        clf = LaRankClassifier(gamma=0.1, random_state=0)
+        if start:
+            clf.partial_fit(X[Y < 2], Y[Y < 2])
+        before = dict(vars(clf))
+
+        def check() -> None:
+            if len(getattr(clf, "classes_", ())) == 3:
+                machine_whole(clf)
+            else:
+                assert unchanged(clf, before)
+            clf.partial_fit(X, Y)
+            machine_whole(clf)
+            assert clf.score(X, Y) > 0.6
+
+        return Attempt(lambda: clf.partial_fit(X, Y), check)
+
+    return prepare
+
+
+def of_path(folder: Path) -> Attempt:
+    """A path changes nothing; with a checkpoint, the next call goes on from it."""
+    options = {"tol": TOL, "random_state": 0}
+    saved = Checkpoint(folder / "path", passes=1)
+    expected = PATHS.setdefault("coefs", regularization_path(X, Y, [0.1, 1.0], **options).coefs)
+
+    def check() -> None:
+        assert {file.name for file in folder.iterdir()} <= {"path"}
+        again = regularization_path(X, Y, [0.1, 1.0], checkpoint=saved, **options)
+        np.testing.assert_array_equal(again.coefs, expected)
+
+    return Attempt(
+        lambda: regularization_path(X, Y, [0.1, 1.0], checkpoint=saved, **options), check
+    )
+
+
+PATHS: dict[str, np.ndarray] = {}
+
+
+def of_checkpoint(folder: Path) -> Attempt:
+    """A fit that saves its state after every pass goes on to the same bits."""
+    clf = LinearMulticlassSVC(
+        tol=1e-4, random_state=0, checkpoint=Checkpoint(folder / "state", passes=1)
+    )
+    if "fit" not in PATHS:
+        PATHS["fit"] = copy.deepcopy(clf).set_params(checkpoint=None).fit(X, Y).coef_
+
+    def check() -> None:
+        assert {file.name for file in folder.iterdir()} <= {"state"}
+        if hasattr(clf, "coef_"):
+            certified(clf)
+        np.testing.assert_array_equal(clf.fit(X, Y).coef_, PATHS["fit"])
+        assert not list(folder.iterdir())
+
+    return Attempt(lambda: clf.fit(X, Y), check)
+
+
+def of_blocks(folder: Path) -> Attempt:
+    """Data that are read in blocks, from a copy on disk."""
+    rows, labels = problem(300, 40, 3, 0)
+    half = slice(150), slice(150, None)
+    source = polymargin.io.BlockSource(lambda: iter([(rows[part], labels[part]) for part in half]))
+    clf = LinearMulticlassSVC(tol=TOL, random_state=0, memory_limit=100_000, store_dual=True)
+
+    def check() -> None:
+        assert not list(folder.iterdir())
+        if hasattr(clf, "coef_"):
+            certified(clf, (rows, labels))
+        certified(clf.fit(source), (rows, labels))
+
+    return Attempt(lambda: clf.fit(source), check)
+
+
+def of_save(folder: Path) -> Attempt:
+    """The old file or the new one, and nothing else in the folder."""
+    model, old = LinearMulticlassSVC(random_state=0), LinearMulticlassSVC(random_state=0)
+    model.fit(X, Y), old.fit(*OLD)
+    path = folder / "model.pmz"
+    polymargin.save(old, path)
+
+    def check() -> None:
+        assert [file.name for file in folder.iterdir()] == ["model.pmz"]
+        assert bits(polymargin.load(path)) in (bits(old), bits(model))
+        polymargin.save(model, path)
+        assert bits(polymargin.load(path)) == bits(model)
+
+    return Attempt(lambda: polymargin.save(model, path), check)
+
+
+def of_load(folder: Path) -> Attempt:
+    """Nothing happens but that there is no model."""
+    model = LaRankClassifier(gamma=0.1, random_state=0).partial_fit(X, Y)
+    polymargin.save(model, folder / "model.pmz")
+
+    def check() -> None:
+        machine_whole(polymargin.load(folder / "model.pmz"))
+
+    return Attempt(lambda: polymargin.load(folder / "model.pmz"), check)
+
+
+LINEAR = {"tol": TOL, "random_state": 0, "store_dual": True}
+SCENARIOS: dict[str, Callable[[], Prepare]] = {
+    "linear": lambda: of_fit(lambda: LinearMulticlassSVC(**LINEAR), certified),
+    "linear_warm": lambda: of_fit(
+        lambda: LinearMulticlassSVC(warm_start=True, **LINEAR), certified, warm=True
+    ),
+    "linear_long": lambda: of_fit(
+        lambda: LinearMulticlassSVC(C=100.0, **LINEAR | {"tol": 1e-6}), certified
+    ),
+    "probability": lambda: of_fit(
+        lambda: LinearMulticlassSVC(probability=True, **LINEAR), certified
+    ),
+    "stream": lambda: of_stream(0, stream=StreamSolver(average=True, reservoir=5)),
+    "stream_goes_on": lambda: of_stream(
+        10, loss="one_vs_rest", stream=StreamSolver(average=True, reservoir=5)
+    ),
+    "stream_after_fit": lambda: of_stream_after_fit,
+    "larank": lambda: of_fit(lambda: LaRankClassifier(gamma=0.1, random_state=0), machine_whole),
+    "larank_stream": lambda: of_machine(0),
+    "larank_goes_on": lambda: of_machine(1),
+    "kernel": lambda: of_fit(
+        lambda: KernelMulticlassSVC(warm_start=True, random_state=0, tol=TOL), kernel_certified
+    ),
+    "path": lambda: of_path,
+    "cv": lambda: of_fit(lambda: LinearMulticlassSVCCV(Cs=[0.1, 1.0], cv=2, **LINEAR), certified),
+    "kernel_cv": lambda: of_fit(
+        lambda: KernelMulticlassSVCCV(Cs=[0.1, 1.0], cv=2, random_state=0, tol=TOL),
+        kernel_certified,
+    ),
+    "checkpoint": lambda: of_checkpoint,
+    "blocks": lambda: of_blocks,
+    "save": lambda: of_save,
+    "load": lambda: of_load,
+}
+
+
+# --- trying --------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def empty_folder() -> Iterator[Path]:
+    """A folder that is also where temporary files go."""
+    with tempfile.TemporaryDirectory() as outer:
+        inner = Path(outer) / "inner"
+        inner.mkdir()
+        usual, tempfile.tempdir = tempfile.tempdir, str(inner)
+        try:
+            yield inner
+        finally:
+            tempfile.tempdir = usual
+
+
+def attempt(prepare: Prepare, at: int) -> str | None:
+    """Interrupt a call at an instruction; what was wrong, if anything was."""
+    n_threads = threading.active_count()
+    with empty_folder() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        one = prepare(folder)
+        ctrl_c = CtrlC(at)
+        try:
+            came_out = ctrl_c.during(one.call)
+        except Exception as error:
+            return f"{type(error).__name__} came out: {error}"
+        if ctrl_c.came and not came_out and not ctrl_c.in_vain:
+            return "KeyboardInterrupt was swallowed"
+        try:
+            one.check()
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            return f"afterwards {type(error).__name__}: {error} ({where.name}, line {where.lineno})"
+        if threading.active_count() > n_threads:
+            return "a thread was left behind"
+    return None
+
+
+def attempts(name: str, most: int, seed: int = 0) -> tuple[int, int, dict[int, str]]:
+    """Instructions of a scenario, how many were interrupted, and what was wrong at which."""
+    prepare = SCENARIOS[name]()
+    with empty_folder() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        prepare(folder).call()  # whatever is made once is made
+    with empty_folder() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        total, found = points(prepare(folder).call)
+    wrong, tried = {}, 0
+    for at in spread(found, most, seed):
+        what = attempt(prepare, at)
+        tried += 1
+        if what is not None:
+            wrong[at] = what
+    return total, tried, wrong
+
+
+if __name__ == "__main__":
+    total, tried, wrong = attempts(sys.argv[1], int(sys.argv[2]) if sys.argv[2:] else 10**9)
+    print(f"{sys.argv[1]}: {total} instructions, {tried} interrupted, {len(wrong)} wrong")
+    for at, what in wrong.items():
+        print(at, what)

@@ -88,7 +88,8 @@ def test_other_losses_have_no_probabilities(machine):
 @pytest.mark.parametrize("machine", MACHINES[:2], ids=["linear", "kernel"])
 def test_a_dual_that_does_not_fit_into_memory_is_refused_before_training(machine, monkeypatch):
     X, y = make_problem()
-    needed = len(y) * 4 * 16  # four places for three wrong classes
+    width = state.core.vector_bytes
+    needed = len(y) * -(-4 * 8 // width) * width  # four classes, in whole vectors
     monkeypatch.setattr(state, "available_memory", lambda: float(needed))
     clone(machine).fit(X, y)
     monkeypatch.setattr(state, "available_memory", lambda: float(needed - 1))

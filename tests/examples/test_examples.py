@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 from pathlib import Path
@@ -59,3 +60,13 @@ def test_costs_of_a_taxonomy(capsys):
     labels = datasets.data_folder() / "clinc150.labels.json"
     if labels.is_file():
         assert set(intents) == set(json.loads(labels.read_text()))
+
+
+def test_domains_of_clinc150_are_those_of_its_authors():
+    """The digest is that of ``data/domains.json`` of github.com/clinc/oos-eval."""
+    domains = load("costs_taxonomy").DOMAINS
+    pairs = sorted(f"{domain} {intent}" for domain in domains for intent in domains[domain].split())
+    assert {len(domains[domain].split()) for domain in domains} == {15} and len(domains) == 10
+    assert len({pair.split()[1] for pair in pairs}) == 150
+    digest = hashlib.sha256("\n".join(pairs).encode()).hexdigest()
+    assert digest == "0cae4974dbd98bcefebbc9cfd156f799013b9b54f5a3de2973c5a9ffd79c9ee9"

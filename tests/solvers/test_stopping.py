@@ -8,6 +8,9 @@ import pytest
 from polymargin import DualSolver, LinearMulticlassSVC, Problem, get_loss
 from polymargin.solvers import CertifiedGap, LargestViolation, Status
 from polymargin.solvers.certificate import Certificate
+from polymargin.solvers.engines.base import Engine, Seen
+from polymargin.solvers.progress import History
+from polymargin.solvers.run import Clock, Run
 from polymargin.solvers.stopping import CertifiedDifference, Look, MostPasses, MostSeconds
 
 WITH_VIOLATION = ("crammer_singer", "weston_watkins", "one_vs_rest")
@@ -105,3 +108,42 @@ def test_rules_look_at_what_they_are_for():
     seen_some = Look(violation=0.0, everyone=False)
     assert not LargestViolation(1.0).met(seen_some)
     assert LargestViolation(1.0).must_see_everyone(seen_some)
+
+
+class Told(Engine):
+    """An engine that sees what it is told; after a pass, the gap is what the next one will see."""
+
+    last_is_best = True
+
+    def __init__(self, gaps, visited):
+        self.gaps, self.visited, self.at, self.certified = gaps, visited, 0, []
+
+    def advance(self, goal, out_of_time):
+        self.at += 1
+        return Seen(self.visited[self.at - 1], self.gaps[self.at - 1])
+
+    def certify(self):
+        self.certified.append(self.at)
+        return Certificate(1.0, 1.0 - self.gaps[self.at])
+
+    def model(self, *, copy):
+        return None
+
+
+@pytest.mark.parametrize(
+    ("gaps", "visited", "passes"),
+    [
+        ([0.5, 1e-2, 2e-4, 4e-6], (10, 9, 9), [2]),  # as it falls, the next would see 2e-4
+        ([0.5, 1e-2, 2e-4, 4e-6], (10, 4, 9), [3]),  # few were looked at
+        ([0.5, 0.25, 0.125, 2.2e-3, 2e-5], (10,) * 4, [4]),  # not before it falls so fast
+        ([0.5, 0.25, 0.125, 0.06, 2.2e-3, 1e-5], (10,) * 5, [5]),
+    ],
+)
+def test_a_certificate_is_tried_when_the_gap_falls_so_fast_that_it_may_be_there(
+    gaps, visited, passes
+):
+    engine = Told(gaps, visited)
+    settings = {"max_iter": 9, "time_limit": None, "certify": True, "tol": 1e-3}
+    run = Run(engine, CertifiedGap(1e-3), history=History("pass", 0), clock=Clock(), **settings)
+    run.loop()
+    assert run.status is Status.CONVERGED and engine.certified == passes

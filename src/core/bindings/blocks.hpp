@@ -19,7 +19,7 @@ class Blocks : public pm::OneUser {
            Vector<const double> squared_norm, Vector<T> threshold, Vector<double> gap)
         : OneUser("another thread is using this engine: give each thread one of its own"),
           loss_(loss.any),
-          dual_(static_cast<std::int64_t>(y.shape(0)), n_classes),
+          dual_(static_cast<std::int64_t>(y.shape(0)), n_classes, is_dense(loss.any)),
           y_(y),
           c_(c),
           squared_norm_(squared_norm),
@@ -77,19 +77,58 @@ class Blocks : public pm::OneUser {
         require(counts.shape(0) == std::size_t(dual_.size()), "counts must have one entry per row");
         for (std::int64_t i = 0; i < dual_.size(); ++i) {
             std::int64_t listed = 0;
+            if (const T* p = values(i); p != nullptr && !zeros) {
+                for (int j = 0; j < examples_.n_classes; ++j) listed += p[j] != T(0);
+                counts.data()[i] = listed;
+                continue;
+            }
             dual_.for_each_entry(i, [&](const auto& entry) { listed += zeros || entry.p != T(0); });
             counts.data()[i] = listed;
         }
     }
     void dual_export(Vector<std::int32_t> classes, Vector<T> values, bool zeros) {
+        const std::size_t room = std::min(classes.shape(0), values.shape(0));
         std::size_t at = 0;
-        for (std::int64_t i = 0; i < dual_.size(); ++i)
+        for (std::int64_t i = 0; i < dual_.size(); ++i) {
+            const T* p = this->values(i);
+            if (p != nullptr && !zeros && at + std::size_t(examples_.n_classes) <= room) {
+                for (int j = 0; j < examples_.n_classes; ++j) {  // without branches
+                    classes.data()[at] = j;
+                    values.data()[at] = p[j];
+                    at += p[j] != T(0);
+                }
+                continue;
+            }
             dual_.for_each_entry(i, [&](const auto& entry) {
                 if (!zeros && entry.p == T(0)) return;
-                require(at < classes.shape(0) && at < values.shape(0), "arrays too short");
+                require(at < room, "arrays too short");
                 classes.data()[at] = entry.cls;
                 values.data()[at++] = entry.p;
             });
+        }
+    }
+    // Takes over the dual of the same examples, in whichever precision.
+    template <class U>
+    void dual_copy(const Blocks<U>& from) {
+        require(
+            from.dual_.size() == dual_.size() && from.examples_.n_classes == examples_.n_classes,
+            "the duals differ in shape");
+        nb::gil_scoped_release release;
+        const auto& lists = from.dual_.whole();
+        std::vector<pm::DualEntry<T>> entries;
+        for (std::int64_t i = 0; i < dual_.size(); ++i) {
+            if (dual_.whole().dense() && lists.values(i) != nullptr) {
+                T* p = dual_.whole().fill(i);
+                std::fill(p + examples_.n_classes, p + dual_.whole().stride(), T(0));
+                std::copy_n(lists.values(i), examples_.n_classes, p);
+                continue;
+            }
+            entries.clear();
+            from.dual_.for_each_entry(i, [&](const auto& entry) {
+                if (entry.p != U(0)) entries.push_back({entry.cls, T(entry.p)});
+            });
+            dual_.assign(i, entries);
+        }
     }
     void dual_import(Vector<const std::int64_t> indptr, Vector<const std::int32_t> classes,
                      Vector<const T> values) {
@@ -111,6 +150,9 @@ class Blocks : public pm::OneUser {
     }
 
   protected:
+    template <class U>
+    friend class Blocks;
+
     void check_order(const Vector<const std::int64_t>& order) const {
         for (std::size_t at = 0; at < order.shape(0); ++at)
             require(order.data()[at] >= 0 && order.data()[at] < dual_.size(),
@@ -122,11 +164,25 @@ class Blocks : public pm::OneUser {
     pm::Examples<T> examples_;
 
   private:
+    static bool is_dense(const pm::AnyLoss& loss) {
+        return std::visit(
+            [](const auto& one) { return pm::has_dense_rows<std::decay_t<decltype(one)>>; }, loss);
+    }
+    const T* values(std::int64_t i) const {
+        return dual_.whole().dense() ? dual_.whole().values(i) : nullptr;
+    }
+
     Vector<const std::int32_t> y_;
     Vector<const double> c_, squared_norm_;
     Vector<T> threshold_;
     Vector<double> gap_, violation_;
 };
+
+template <class T, class S>
+void copy_dual(Blocks<T>& own, Blocks<S>& from) {
+    const pm::OneUser::Use one(own), other(from);
+    own.dual_copy(from);
+}
 
 template <class T>
 void bind_blocks(nb::module_& m, const char* name) {
@@ -140,6 +196,8 @@ void bind_blocks(nb::module_& m, const char* name) {
         .def("dual_counts", alone(&B::dual_counts), "counts"_a.noconvert(), "zeros"_a = false)
         .def("dual_export", alone(&B::dual_export), "classes"_a.noconvert(), "values"_a.noconvert(),
              "zeros"_a = false)
+        .def("dual_copy", &copy_dual<T, float>, "other"_a)
+        .def("dual_copy", &copy_dual<T, double>, "other"_a)
         .def("dual_import", alone(&B::dual_import), "indptr"_a.noconvert(), "classes"_a.noconvert(),
              "values"_a.noconvert());
 }

@@ -86,6 +86,7 @@ class LinearEngine : public Blocks<T> {
             [&](const auto& loss, const auto& X) {
                 constexpr bool is_dense =
                     std::is_same_v<std::decay_t<decltype(X)>, pm::DenseMatrix<T>>;
+                constexpr bool lists = !pm::has_dense_rows<std::decay_t<decltype(loss)>>;
                 if constexpr (is_dense)
                     if (mode == "blocked")
                         return pm::sweep_blocked(loss, X, this->examples_, this->dual_, W.data(),
@@ -98,13 +99,16 @@ class LinearEngine : public Blocks<T> {
                             if (mode == "by_class")
                                 return pm::sweep_all_by_class(loss, X, ex, dual, columns, ld, width,
                                                               order.data(), count, scale);
-                            if (mode == "listed" && count >= ex.n_classes)  // worth a copy of W
-                                return pm::sweep_listed_by_class(loss, X, ex, dual, columns, ld,
-                                                                 width, order.data(), count, scale);
+                            if constexpr (lists)
+                                if (mode == "listed" && count >= ex.n_classes)  // worth a copy of W
+                                    return pm::sweep_listed_by_class(loss, X, ex, dual, columns, ld,
+                                                                     width, order.data(), count,
+                                                                     scale);
                         }
-                        if (mode == "listed")
-                            return pm::sweep_listed_classes(loss, X, ex, dual, columns, ld, width,
-                                                            order.data(), count, scale);
+                        if constexpr (lists)
+                            if (mode == "listed")
+                                return pm::sweep_listed_classes(loss, X, ex, dual, columns, ld,
+                                                                width, order.data(), count, scale);
                         return pm::sweep_all_classes(loss, X, ex, dual, columns, ld, width,
                                                      order.data(), count, scale);
                     });

@@ -94,10 +94,10 @@ VisitTotals visit_set(const Loss& loss, Examples<double>& ex, DualRows<double>& 
         for (const std::int64_t i : order) {
             const std::int64_t example = set.examples[i];
             bool moved;
-            if (pass == 0) {
+            if (pass == 0 || has_dense_rows<Loss>) {
                 for (int l = 0; l < ex.n_classes; ++l) w.s[l] = double(set.S[l * m + i]);
                 moved = visit_full(loss, w, padded, ex, dual, example, 1.0, totals);
-                found[i] = ex.gap[example];
+                if (pass == 0) found[i] = ex.gap[example];
             } else {
                 const int listed = dual.count(example);
                 if (listed == 0) continue;
@@ -258,6 +258,15 @@ double evaluate_scores(const Loss& loss, const double* F, const std::int64_t* ro
         margins_from_scores(loss, s.data(), ex.n_classes, padded, ex.y[i]);
         value[r] = ex.c[i] * loss.value(s.data(), padded, work);
         if (ex.squared_norm[i] == 0) continue;
+        if constexpr (has_dense_rows<Loss>) {
+            const double* p = dual.values(i);
+            if (p == nullptr) continue;
+            for (int j = 0; j < ex.n_classes; ++j)
+                norm += p[j] * (s_true - F[r * ex.n_classes + j]);
+            gap[r] = gap_share(value[r], block_sums(p, s.data(), padded).p_dot_h,
+                               loss.conjugate_of_all(p, padded, ex.c[i]));
+            continue;
+        }
         const auto* row = dual.row(i);
         for (int e = 0; e < dual.count(i); ++e) {
             const double p = row[e].p, score = F[r * ex.n_classes + row[e].cls];

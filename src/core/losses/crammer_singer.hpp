@@ -39,6 +39,11 @@ struct CrammerSinger : HingeLoss<ClassMargins> {
     double smooth_value(const T* h, int padded, double gamma, double hint, Block<T>&) const {
         return value_by_threshold<false>(h, padded, kInfinity<double>, gamma, hint);
     }
+    template <class T>
+    PM_INLINE double smooth_bound(const T* h, int padded, double gamma, double hint,
+                                  Block<T>&) const {
+        return value_bound<false>(h, padded, kInfinity<double>, gamma, hint);
+    }
     template <class T, class At>
     double violation(T* h, int padded, double c, const DualEntry<T>* old, int count, At at) const {
         return simplex_violation(h, padded, c, old, count, at);

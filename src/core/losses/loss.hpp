@@ -23,7 +23,9 @@
 //                   (not coupled: without the sum): lists the classes with p > 0 in `block` and
 //                   returns a threshold that helps at the example's next visit;
 //   violation       of the block's optimality conditions, where the loss has one (has_violation);
-//   limited         the loss while there are only so many wrong classes, where that matters.
+//   limited         the loss while there are only so many wrong classes, where that matters;
+//   dense_rows      there where nearly all p are positive, so that the dual has no lists of classes
+//                   and visits work on all (sweeps/visit_dense.hpp).
 // A new one is a header like those beside this file, and a word in table.hpp.
 #pragma once
 
@@ -58,6 +60,9 @@ struct HingeLoss : Margins {
         return 0;
     }
 };
+
+template <class Loss>
+inline constexpr bool has_dense_rows = requires { Loss::dense_rows; };
 
 // sum_j f(h_j), f on vectors
 template <class T, class F>
@@ -104,6 +109,16 @@ PM_NOINLINE double value_by_threshold(const T* h, int padded, double u, double g
     const T floor = threshold_floor(h_max, bound, sum, steep);
     const T t = solve_threshold<Capped>(h, padded, bound, sum, T(hint), floor, h_max, steep);
     return double(t) + smooth_sum(h, padded, t, u, gamma);
+}
+
+// An upper bound of it, exact where `hint` is the best t: one look at the margins. Nothing is known
+// of the best t where the hint is 0.
+template <bool Capped, class T>
+PM_INLINE double value_bound(const T* h, int padded, double u, double gamma, double hint) {
+    if (hint == 0) return value_by_threshold<Capped>(h, padded, u, gamma, hint);
+    const T t = T(std::max(hint, 0.0));
+    return std::min(double(t) + smooth_sum(h, padded, t, u, gamma),
+                    std::max(0.0, double(vector_max(h, padded))));
 }
 
 inline double top_k_sum(std::vector<double>& values, int k) {

@@ -38,6 +38,8 @@ struct Smoothed : Hinge {
     }
     template <class T>
     double estimate(const T* h, int padded, double hint, Block<T>& block) const {
+        if constexpr (requires { Hinge::smooth_bound(h, padded, gamma, hint, block); })
+            return Hinge::smooth_bound(h, padded, gamma, hint, block);
         return Hinge::smooth_value(h, padded, gamma, hint, block);
     }
     template <class T>

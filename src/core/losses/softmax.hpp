@@ -60,51 +60,50 @@ struct Softmax {
         for (int j = 0; j < padded; j += kLanes<T>) total.add(Vec<T>::load(p + j));
         return total.value(c);
     }
-    // There log(A p_j) = A b_j - t - A p_j: no logarithms.
+    // There log(A p_j) = y_j - t - A p_j: no logarithms.
     template <class T>
-    PM_INLINE double conjugate_at_solution(const T* b, int padded, double c, double A, T t,
+    PM_INLINE double conjugate_at_solution(const T* y, int padded, double c, double A, T t,
                                            const T* p) const {
         using V = Vec<T>;
-        const V lowest = V::set1(std::numeric_limits<T>::lowest());
+        const V lowest = V::set1(std::numeric_limits<T>::lowest()), minus = V::set1(T(-A));
         V total = V::set1(T(0)), sum = total;
         for (int j = 0; j < padded; j += kLanes<T>) {
             const V own = V::load(p + j);
             sum = sum + own;
-            total = V::fma(own, V::max(V::load(b + j), lowest) - own, total);
+            total = V::fma(own, V::fma(minus, own, V::max(V::load(y + j), lowest)), total);
         }
         const double sigma = double(sum.sum()), rest = c - sigma;
-        return A * double(total.sum()) - sigma * (double(t) + std::log(A * c)) +
+        return double(total.sum()) - sigma * (double(t) + std::log(A * c)) +
                (rest > 0 ? rest * std::log(rest / c) : 0.0);
     }
     template <class T>
     T solve(const T* b, int padded, double c, double A, T guess, Block<T>& block) const {
-        const T t = solve_all(b, padded, c, A, guess, block);
-        block.count = 0;
-        for (int j = 0; j < padded; ++j) {
-            const T p = block.p[j];
-            block.classes[block.count] = j;
-            block.p[block.count] = p;  // never ahead of j
-            block.count += p > T(0);
-        }
+        const V<T> factor = V<T>::set1(T(A)), none = V<T>::set1(-kInfinity<T>);
+        for (int j = 0; j < padded; j += kLanes<T>)
+            (V<T>::load(b + j) * factor).store(block.b.data() + j);
+        none.store(block.b.data() + padded);
+        const T t = solve_all(block.b.data(), padded + kLanes<T>, padded, c, A, guess, block);
+        block.list_positive(padded);
         return t;
     }
-    // All of p, where b has its place.
+    // All of p, where y has its place; y = A b is -infinity for the true class.
     template <class T>
-    PM_INLINE T solve_all(const T* b, int padded, double c, double A, T guess,
+    PM_INLINE T solve_all(const T* y, int padded, int own, double c, double A, T guess,
                           Block<T>& block) const {
-        using V = Vec<T>;
-        T *y = block.b.data(), *x = block.p.data();
-        for (int j = 0; j < padded; ++j) y[j] = T(A) * b[j];
-        std::fill_n(y + padded, kLanes<T>, -kInfinity<T>);
-        y[padded] = T(A * c);
-        const int all = padded + kLanes<T>;
-        const T t = project_entropic(y, all, T(A * c), vector_max(y, all), guess, x, block.single);
-        const V inverse = V::set1(T(1 / A));
-        for (int j = 0; j < padded; j += kLanes<T>) (V::load(x + j) * inverse).store(x + j);
+        T *shifted = block.work_of(padded), *p = block.p.data();
+        const V<T> inverse = V<T>::set1(T(1 / A));
+        std::copy_n(y, padded, shifted);
+        shifted[own] = T(A * c);
+        const T top = vector_max(shifted, padded);
+        const T t = project_entropic(shifted, padded, T(A * c), top, guess, p, block.single);
+        for (int j = 0; j < padded; j += kLanes<T>) (V<T>::load(p + j) * inverse).store(p + j);
+        p[own] = T(0);
         return t;
     }
 
   private:
+    template <class T>
+    using V = Vec<T>;
     // sum_j p_j log(p_j / c) + r log(r / c), of vectors of p
     template <class T>
     struct Entropy {

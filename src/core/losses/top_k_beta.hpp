@@ -31,6 +31,11 @@ struct TopKBeta : TopKLoss<TopKBeta> {
     double smooth_value(const T* h, int padded, double gamma, double hint, Block<T>&) const {
         return value_by_threshold<true>(h, padded, cap(1), gamma, hint);
     }
+    template <class T>
+    PM_INLINE double smooth_bound(const T* h, int padded, double gamma, double hint,
+                                  Block<T>&) const {
+        return value_bound<true>(h, padded, cap(1), gamma, hint);
+    }
 };
 
 }  // namespace pm

@@ -51,35 +51,38 @@ struct TopKEntropy : Softmax {
     }
     template <class T>
     T solve(const T* b, int padded, double c, double A, T guess, Block<T>& block) const {
-        block.work.resize(2 * padded);
-        T *y = block.work.data(), *x = y + padded, t = guess;
-        for (int j = 0; j < padded; ++j) y[j] = T(A) * b[j];
-        const T kth = list_above(y, padded, k, block);
-        const T cap = project_top_k_entropic(y, padded, k, T(A * c), kth, t, x, block);
-        const T inverse = T(1 / A);
-        block.count = 0;
-        for (int j = 0; j < padded; ++j) {
-            const T p = x[j] * inverse;
-            block.classes[block.count] = j;
-            block.p[block.count] = p;
-            block.count += p > T(0);
-        }
-        if (block.count < k) block.count = 0;  // their sum is nothing
-        block.lower_cap(double(cap * inverse), k);
-        block.scale_to(c);
-        return t;
+        for (int j = 0; j < padded; ++j) block.b[j] = T(A) * b[j];
+        return list_solution(block.b.data(), padded, c, A, guess, block);
     }
     template <class T>
-    T solve_all(const T* b, int padded, double c, double A, T guess, Block<T>& block) const {
-        const T t = solve(b, padded, c, A, guess, block);
-        block.work.assign(padded, T(0));
-        for (int e = 0; e < block.count; ++e) block.work[block.classes[e]] = block.p[e];
-        std::copy_n(block.work.data(), padded, block.p.data());
+    T solve_all(const T* y, int padded, int, double c, double A, T guess, Block<T>& block) const {
+        const T t = list_solution(y, padded, c, A, guess, block);
+        T* p = block.work_of(padded);
+        std::fill_n(p, padded, T(0));
+        for (int e = 0; e < block.count; ++e) p[block.classes[e]] = block.p[e];
+        std::copy_n(p, padded, block.p.data());
         return t;
     }
     template <class T>
     double conjugate_at_solution(const T*, int padded, double c, double, T, const T* p) const {
         return this->conjugate_of_all(p, padded, c);  // not where p is at its bound
+    }
+
+  private:
+    template <class T>
+    T list_solution(const T* given, int padded, double c, double A, T guess,
+                    Block<T>& block) const {
+        T *y = block.work_of(2 * padded), *x = y + padded, t = guess;
+        std::copy_n(given, padded, y);
+        const T kth = list_above(y, padded, k, block);
+        const T cap = project_top_k_entropic(y, padded, k, T(A * c), kth, t, x, block);
+        const T inverse = T(1 / A);
+        for (int j = 0; j < padded; ++j) block.p[j] = x[j] * inverse;
+        block.list_positive(padded);
+        if (block.count < k) block.count = 0;  // their sum is nothing
+        block.lower_cap(double(cap * inverse), k);
+        block.scale_to(c);
+        return t;
     }
 };
 

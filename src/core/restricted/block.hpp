@@ -71,6 +71,21 @@ struct Block {
         for (int e = 0; e < count; ++e) p[e] = std::min(p[e], cap);
     }
 
+    // Lists the classes with p > 0 of p in their places.
+    void list_positive(int padded) {
+        count = 0;
+        for (int j = 0; j < padded; ++j) {
+            const T value = p[j];
+            classes[count] = j;
+            p[count] = value;  // never ahead of j
+            count += value > T(0);
+        }
+    }
+    T* work_of(int size) {
+        if (int(work.size()) < size) work.resize(size);
+        return work.data();
+    }
+
     std::vector<std::int32_t> classes;
     std::vector<T> b, p;
     std::vector<double> values;

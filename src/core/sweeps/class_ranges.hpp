@@ -41,8 +41,10 @@ struct ClassRange {
 template <class T>
 class ClassRanges {
   public:
-    ClassRanges(std::int64_t n, int n_classes) : n_(n), n_classes_(n_classes) {
-        ranges_.push_back({0, n_classes, DualRows<T>(n), {}, {}, {}});
+    // `dense`: rows of all classes, which are not cut.
+    ClassRanges(std::int64_t n, int n_classes, bool dense = false) : n_(n), n_classes_(n_classes) {
+        ranges_.push_back(
+            {0, n_classes, dense ? DualRows<T>(n, n_classes) : DualRows<T>(n), {}, {}, {}});
     }
 
     std::int64_t size() const { return n_; }
@@ -61,20 +63,43 @@ class ClassRanges {
         for (const auto& range : ranges_) range.dual.prefetch_after(i);
     }
 
-    // f(entries, count, first) for the parts of example i's row.
+    // A row of all classes, filled up with zeros to `padded` of them; false while all are zero.
+    bool in_double(std::int64_t i, int padded, double* p) const {
+        const T* values = whole().values(i);
+        if (values == nullptr) return false;
+        const int count = std::min(padded, whole().stride());
+        for (int j = 0; j < count; ++j) p[j] = double(values[j]);
+        std::fill(p + count, p + padded, 0.0);
+        return true;
+    }
+
+    // f(entries, count, first) for the parts of example i's row, where rows are lists.
     template <class F>
     void for_each_part(std::int64_t i, F&& f) const {
+        if (whole().dense()) return;
         for (const auto& range : ranges_) f(range.dual.row(i), range.dual.count(i), range.first);
     }
     // f(entry) for the entries of example i, with their true classes.
     template <class F>
     void for_each_entry(std::int64_t i, F&& f) const {
+        if (whole().dense()) {
+            const T* p = whole().values(i);
+            for (int j = 0; j < whole().count(i); ++j) f(DualEntry<T>{j, p[j]});
+            return;
+        }
         for_each_part(i, [&](const DualEntry<T>* row, int count, int first) {
             for (int e = 0; e < count; ++e) f(DualEntry<T>{row[e].cls + first, row[e].p});
         });
     }
     // Gives example i these entries, in this order within each range.
     void assign(std::int64_t i, const std::vector<DualEntry<T>>& entries) {
+        if (whole().dense()) {
+            if (entries.empty() && whole().count(i) == 0) return;
+            T* p = whole().fill(i);
+            std::fill_n(p, whole().stride(), T(0));
+            for (const auto& entry : entries) p[entry.cls] = entry.p;
+            return;
+        }
         for (auto& range : ranges_) {
             const auto here = [&](const auto& entry) {
                 return entry.cls >= range.first && entry.cls < range.last;

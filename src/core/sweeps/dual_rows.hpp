@@ -1,4 +1,5 @@
-// The dual variables, sparse: per example a list of (class, p) with p >= 0.
+// The dual variables: per example a list of (class, p) with p >= 0, or, where nearly all p are
+// positive, p of all classes in their places.
 //
 // Rows live in slabs; a row that outgrows its place moves to one twice as large and leaves the old
 // one on a free list. Offsets are pointers, so nothing here overflows at n * k >= 2^31.
@@ -21,19 +22,40 @@ class DualRows {
     using Entry = DualEntry<T>;
 
     explicit DualRows(std::int64_t n) : start_(n, nullptr), count_(n, 0), order_(n, 0) {}
+    // All of so many classes.
+    DualRows(std::int64_t n, int n_classes)
+        : start_(n, nullptr),
+          count_(n, 0),
+          n_classes_(n_classes),
+          stride_(round_up_lanes<T>(n_classes)),
+          values_(make_pages<T>(n * stride_, n * stride_ >= kSlab)) {}
 
     std::int64_t size() const { return static_cast<std::int64_t>(start_.size()); }
     int count(std::int64_t i) const { return count_[i]; }
     Entry* row(std::int64_t i) { return start_[i]; }
     const Entry* row(std::int64_t i) const { return start_[i]; }
 
+    // Where there are no lists: p of all classes, filled up with zeros; null while all are zero.
+    bool dense() const { return values_ != nullptr; }
+    const T* values(std::int64_t i) const {
+        return count_[i] == 0 ? nullptr : values_.get() + i * stride_;
+    }
+    // Room for them; whoever asks for it writes all.
+    T* fill(std::int64_t i) {
+        count_[i] = n_classes_;
+        return values_.get() + i * stride_;
+    }
+    int stride() const { return static_cast<int>(stride_); }
+
     void prefetch_bounds(std::int64_t i) const {
-        PM_PREFETCH(&start_[i]);
+        if (!dense()) PM_PREFETCH(&start_[i]);
         PM_PREFETCH(&count_[i]);
     }
     void prefetch_row(std::int64_t i) const {
-        const char* row = reinterpret_cast<const char*>(start_[i]);
-        const std::int64_t bytes = std::min<std::int64_t>(count_[i] * sizeof(Entry), kPrefetched);
+        const void* begin = dense() ? static_cast<const void*>(values(i)) : start_[i];
+        const char* row = static_cast<const char*>(begin);
+        const std::int64_t size = dense() ? sizeof(T) : sizeof(Entry);
+        const std::int64_t bytes = std::min<std::int64_t>(count_[i] * size, kPrefetched);
         PM_PREFETCH(row);
         for (std::int64_t at = kLine; at < bytes; at += kLine) PM_PREFETCH(row + at);
     }
@@ -97,6 +119,9 @@ class DualRows {
     std::array<std::vector<Entry*>, 32> free_;
     Entry* next_ = nullptr;
     std::int64_t left_ = 0;
+    int n_classes_ = 0;
+    std::int64_t stride_ = 0;
+    Pages<T> values_;
 };
 
 }  // namespace pm

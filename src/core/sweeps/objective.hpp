@@ -120,6 +120,11 @@ void evaluate_examples(const Loss& loss, const Matrix& X, const T* W, std::int64
                         sums[f] += ex.c[i] * loss.value_at_multiple(s, padded, also.factors[f]);
             if (ex.squared_norm[i] == 0) return;
             double p_dot_h = 0, conjugate = 0;
+            if constexpr (has_dense_rows<Loss>) {
+                if (!dual.in_double(i, padded, work.b.data())) return;
+                p_dot_h = block_sums(work.b.data(), s, padded).p_dot_h;
+                conjugate = loss.conjugate_of_all(work.b.data(), padded, ex.c[i]);
+            }
             dual.for_each_part(i, [&](const auto* row, int count, int first) {
                 p_dot_h +=
                     inner_product(row, count, s + first, [row](int e) { return row[e].cls; });
@@ -134,8 +139,15 @@ void evaluate_examples(const Loss& loss, const Matrix& X, const T* W, std::int64
 template <class Loss, class T>
 double dual_sum(const Loss& loss, const Examples<T>& ex, const ClassRanges<T>& dual) {
     double total = 0;
+    const int padded = round_up_lanes<double>(ex.n_classes);
+    std::vector<double> p(has_dense_rows<Loss> ? padded : 0);
     for (std::int64_t i = 0; i < dual.size(); ++i) {
         dual.prefetch_after(i);
+        if constexpr (has_dense_rows<Loss>) {
+            static_assert(Loss::no_margins);
+            if (dual.in_double(i, padded, p.data()))
+                total -= loss.conjugate_of_all(p.data(), padded, ex.c[i]);
+        }
         dual.for_each_part(i, [&](const auto* row, int count, int) {
             total += dual_share(loss, ex.y[i], ex.c[i], row, count);
         });

@@ -24,11 +24,18 @@ class WideRows {
 
     void add(std::int64_t i, const std::vector<std::int64_t>& column,
              const std::vector<double>& value) {
-        if (rows_.empty()) spread_.assign((dense ? kRows : 1) * ld_, 0.0);
-        double* row = spread_.data() + std::int64_t(rows_.size()) * ld_;
+        double* row = next();
         for (std::size_t j = 0; j < column.size(); ++j) row[column[j]] = value[j];
-        rows_.push_back(i);
-        if (!dense || rows_.size() == kRows) finish();
+        end(i);
+    }
+    // The classes from `first` on of p of all, which are coupled; `own` is the true one.
+    void add_all(std::int64_t i, const T* p, int n_classes, int first, int own) {
+        double* row = next();
+        double sigma = 0;
+        for (int j = 0; j < n_classes; ++j) sigma += double(p[j]);
+        for (int j = 0; j < classes_; ++j) row[j] = -double(p[first + j]);
+        if (own >= first && own < first + classes_) row[own - first] = sigma;
+        end(i);
     }
 
     void finish() {
@@ -46,6 +53,14 @@ class WideRows {
     static constexpr bool dense = std::is_same_v<Matrix, DenseMatrix<T>>;
     static constexpr std::size_t kRows = 256;  // at a time
 
+    double* next() {
+        if (rows_.empty()) spread_.assign((dense ? kRows : 1) * ld_, 0.0);
+        return spread_.data() + std::int64_t(rows_.size()) * ld_;
+    }
+    void end(std::int64_t i) {
+        rows_.push_back(i);
+        if (!dense || rows_.size() == kRows) finish();
+    }
     void add_multiple(double x, const double* row, double* v) const {
         for (std::int64_t j = 0; j < classes_; ++j) v[j] += x * row[j];
     }
@@ -85,6 +100,11 @@ void rebuild_weights(const Matrix& X, const Examples<T>& ex, bool coupled,
     std::vector<double> value;
     for (std::int64_t r = 0; r < X.n; ++r) {
         const std::int64_t i = X.held.example_at(r);
+        if (dual.whole().dense()) {
+            const T* p = dual.whole().values(i);
+            if (p != nullptr) wide.add_all(i, p, ex.n_classes, first, ex.y[i]);
+            continue;
+        }
         column.clear();
         value.clear();
         double sigma = 0;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 
+#include "base/simd.hpp"
 #include "losses/dual_entry.hpp"
 
 namespace pm {
@@ -16,6 +18,24 @@ PM_INLINE double inner_product(const DualEntry<T>* block, int count, const H* h,
     for (; e + 4 <= count; e += 4) PM_UNROLL for (int r = 0; r < 4; ++r) total[r] += term(e + r);
     for (; e < count; ++e) total[0] += term(e);
     return (total[0] + total[1]) + (total[2] + total[3]);
+}
+
+struct BlockSums {
+    double sigma, p_dot_h;
+};
+
+// sum p and p.h of p in their places; h may be -infinity where p is zero.
+template <class T>
+PM_INLINE BlockSums block_sums(const T* p, const T* h, int padded) {
+    using V = Vec<T>;
+    const V lowest = V::set1(std::numeric_limits<T>::lowest());
+    V sigma = V::set1(T(0)), p_dot_h = sigma;
+    for (int j = 0; j < padded; j += kLanes<T>) {
+        const V own = V::load(p + j);
+        sigma = sigma + own;
+        p_dot_h = V::fma(own, V::max(V::load(h + j), lowest), p_dot_h);
+    }
+    return {double(sigma.sum()), double(p_dot_h.sum())};
 }
 
 // c loss(h) - p.h + conjugate(p), where value = c loss(h).

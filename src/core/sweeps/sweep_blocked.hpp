@@ -20,6 +20,9 @@
 namespace pm {
 
 inline constexpr std::int64_t kBlock = 256;
+// Where one thread finds W in the second-level cache, to read it again costs less than more inner
+// products of examples do.
+inline constexpr std::int64_t kShortBlock = 64, kInCache = 1 << 20;
 inline constexpr std::int64_t kSubBlock = 32;
 
 // What all examples of a block share.
@@ -149,7 +152,10 @@ void visit_block(const Loss& loss, const DenseMatrix<T>& X, Examples<T>& ex, Dua
             w.moved.push_back(i);
             w.touched[i].assign(visit.classes.begin(), visit.classes.begin() + visit.touched);
             T* change = w.change.data() + i * w.width;
-            for (int e = 0; e < visit.touched; ++e) change[visit.classes[e]] = visit.change[e];
+            if (visit.in_place)
+                std::copy_n(visit.change.data(), w.width, change);
+            else
+                for (int e = 0; e < visit.touched; ++e) change[visit.classes[e]] = visit.change[e];
         }
         correct_rest(w, begin, end, m, team);
     }
@@ -179,8 +185,10 @@ VisitTotals sweep_blocked(const Loss& loss, const DenseMatrix<T>& X, const Examp
                                      width, ranges.count() == 1 ? team.size() : 1),
                      VisitScratch<T>(static_cast<int>(width))});
     }
-    for (std::int64_t at = 0; at < count; at += kBlock) {
-        const std::int64_t m = std::min(kBlock, count - at);
+    const bool in_cache = team.size() == 1 && X.d * ld * std::int64_t(sizeof(T)) <= kInCache;
+    const std::int64_t block = in_cache ? kShortBlock : kBlock;
+    for (std::int64_t at = 0; at < count; at += block) {
+        const std::int64_t m = std::min(block, count - at);
         block_products(X, order + at, m, W, ld, team, products);
         const auto visit = [&](int r, Team& helpers) {
             Part& part = *parts[std::size_t(r)];

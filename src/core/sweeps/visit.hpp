@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "losses/loss.hpp"
@@ -26,7 +27,9 @@ struct VisitScratch {
           delta(ld, T(0)),
           change(2 * ld + 1),
           classes(2 * ld + 1),
-          block(ld + kLanes<T>) {}
+          block(ld + kLanes<T>) {
+        std::iota(classes.begin(), classes.end(), 0);  // so they stay where all classes move
+    }
     std::vector<T> s, b;
     std::vector<T> start, delta;        // zero between visits
     std::vector<T> change;              // change of the row a_i, touched classes only, scaled
@@ -97,6 +100,9 @@ PM_INLINE void margins_from_scores(const Loss& loss, T* s, int n_classes, int pa
         const int last = std::min(padded, loss.table->stride());
         for (int j = 0; j < last; j += kLanes<T>)
             (V::load(s + j) + (V::load(margins + j) - base)).store(s + j);
+    } else if constexpr (requires { Loss::no_margins; }) {
+        const V base = V::set1(s_true);
+        for (int j = 0; j < padded; j += kLanes<T>) (V::load(s + j) - base).store(s + j);
     } else {
         for (int j = 0; j < n_classes; ++j) s[j] += T(loss.margin(y, j)) - s_true;
     }

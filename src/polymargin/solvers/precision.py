@@ -72,7 +72,7 @@ class Trust:
 
 def take_over(single: State, double: State) -> None:
     """Let `double` go on where `single` is; V is rebuilt from the dual."""
-    double.set_dual(single.dual_block())
+    double.copy_dual(single)
     double.kappa = single.kappa
     double.Y = None if single.Y is None else converted(single.Y, double)
     double.set_from_dual(double.rebuild())

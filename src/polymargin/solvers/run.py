@@ -24,6 +24,8 @@ LONGEST_WAIT = 12.0
 MOST_WAIT = 50
 # of the gap to what a pass of a kind sees of it
 FIRST_GUESS = {"full": 0.5, "short": 0.7, "newton": 1.0}
+# of what it fell from pass to pass: a fit of few passes need not see that it has converged
+LESS_THAN_BEFORE = 1.25
 MOST_GUESS = {"full": 1.0, "short": 2.0, "newton": 1.0}  # a short pass does not see all of the gap
 
 
@@ -89,6 +91,8 @@ class Run(Generic[Model]):
         self._visits = 0  # since then
         self._everyone = 1  # visits of the longest pass
         self._guess = dict(FIRST_GUESS)
+        self._falls = math.nan  # the gap of the last pass to that of the one before
+        self._before = math.nan  # gap that the last pass saw; NaN where it saw few
 
     # --- passes ----------------------------------------------------------------------------------
 
@@ -177,11 +181,17 @@ class Run(Generic[Model]):
     def _worth_certifying(self, seen: Seen) -> bool:
         self._visits += seen.n_visited
         self._everyone = max(self._everyone, seen.n_visited)
+        many = seen.kind == "full" and 2 * seen.n_visited >= self._everyone
+        gap = seen.gap if many else math.nan
+        self._falls, self._before = gap / self._before if self._before > 0 else math.nan, gap
         if math.isnan(seen.gap) and not seen.may_wait:
             return True
         waited = self._visits >= LONGEST_WAIT * self._everyone
         waited |= self.n_iter - max(0, self._certified) >= MOST_WAIT
-        return (waited and not seen.may_wait) or self.rule.near(self._guess[seen.kind] * seen.gap)
+        guess = self._guess[seen.kind]
+        if self._falls > 0:
+            guess = min(guess, LESS_THAN_BEFORE * self._falls)
+        return (waited and not seen.may_wait) or self.rule.near(guess * seen.gap)
 
     def _certificate_now(self) -> Certificate:
         self._engine_is_whole = False
@@ -262,6 +272,7 @@ class Run(Generic[Model]):
             "certified": self._certified,
             "visits": [self._visits, self._everyone],
             "guess": dict(self._guess),
+            "falls": [self._falls, self._before],
             "history": self.history.arrays(),
             "seconds": self.clock.total,
             "engine": self._savable.state_dict(),
@@ -283,6 +294,7 @@ class Run(Generic[Model]):
         self._certified = state["certified"]
         self._visits, self._everyone = state["visits"]
         self._guess = dict(state["guess"])
+        self._falls, self._before = state["falls"]
         self.history.restore(state["history"])
         self.clock.before = state["seconds"]
         self._savable.load_state_dict(state["engine"])

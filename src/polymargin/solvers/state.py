@@ -58,8 +58,9 @@ def check_memory(loss: Loss, n: int, n_classes: int, dtype: np.dtype) -> None:
     """Raise ``MemoryError`` before a dense dual of `n` examples would need more than there is."""
     if not loss.dense_dual:
         return
-    entries = 1 << max(1, (n_classes - 2).bit_length())  # rows have a power of two of places
-    needed, there = float(n) * entries * 2 * dtype.itemsize, available_memory()
+    lanes = core.vector_bytes // dtype.itemsize  # rows are whole vectors
+    needed = float(n) * -(-n_classes // lanes) * core.vector_bytes
+    there = available_memory()
     if needed > there:
         raise MemoryError(
             f"The dual of loss={loss.name!r} is dense: {n} examples of {n_classes} classes need "
@@ -258,6 +259,10 @@ class State:
     def set_dual(self, p: sparse.csr_array) -> None:
         """Take over a dual; W is rebuilt by the caller."""
         import_dual(self._engine, p, self.dtype)
+
+    def copy_dual(self, other: State) -> None:
+        """Take over the dual of the same problem in another precision."""
+        self._engine.dual_copy(other._engine)
 
     # --- checkpoints -----------------------------------------------------------------------------
 

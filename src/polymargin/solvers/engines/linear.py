@@ -56,7 +56,8 @@ def sweep_mode(state: State, blocked: Literal["auto"] | bool, n_jobs: int) -> st
     """``"rows"``, ``"by_class"`` or ``"blocked"``: how to sweep.
 
     The latter two are for dense rows and many classes: a few examples at a time on a copy of W by
-    class; or many at a time, where W is larger than the caches, or threads can share the work.
+    class; or many at a time, where W is larger than the caches, threads can share the work, or
+    every visit moves all classes.
     """
     rows = state.problem.rows
     if not rows.can_be_blocked or blocked is False:
@@ -65,7 +66,9 @@ def sweep_mode(state: State, blocked: Literal["auto"] | bool, n_jobs: int) -> st
     large = state.W.nbytes >= LARGE[min(n_jobs, 2)] and vectors >= MANY_VECTORS
     if large or blocked is True:
         return "blocked"
-    return "by_class" if vectors >= SEVERAL_VECTORS and rows.d >= LONG_ROW else "rows"
+    if vectors < SEVERAL_VECTORS or rows.d < LONG_ROW:
+        return "rows"
+    return "blocked" if state.problem.loss.dense_dual else "by_class"
 
 
 @dataclass(frozen=True)
@@ -398,14 +401,14 @@ class LinearEngine(SavableEngine[LinearModel]):
     def _objectives_in_double(self) -> Certificate:
         """The same of sweeps in single precision, on the data as they are."""
         state, double = self.state, self._exact
-        double.set_dual(state.dual_block())
+        double.copy_dual(state)
         V = self._rebuilt = double.rebuild()
         if self.outer is None:  # then W is the primal point
             self._settle()
         primal, self._factor = self._best_multiple(double, converted(self._point, double))
         state.gap[:] = double.gap
-        dual = double.dual_sum() - 0.5 * squared_norm(V) + self.problem.constant_loss
-        self._dual_sum = state.dual_sum()
+        self._dual_sum = double.dual_sum()  # that of the same numbers
+        dual = self._dual_sum - 0.5 * squared_norm(V) + self.problem.constant_loss
         found = Certificate(primal, dual)
         self._trust.after_certificate(found.gap, self._estimate)
         return found

@@ -25,7 +25,7 @@ from scipy import sparse
 from polymargin.files.dataset import DataFileError, Dataset, Matrix
 from polymargin.files.streams import errors_in, name_of
 from polymargin.files.svmlight import ZeroBased, extent, filled, new_parser, whole_labels
-from polymargin.storage import Json, StrPath, fresh_name, sync
+from polymargin.storage import Json, StrPath, check_expansion, fresh_name, sync
 
 FORMAT = "polymargin-data"
 VERSION = 1
@@ -317,7 +317,17 @@ def _open_labels(folder: Path, meta: dict[str, Json]) -> NDArray | None:
     if not (folder / "y.npy").exists():
         return None
     y = _map(folder / "y.npy")
-    return np.array(meta["classes"])[y] if "classes" in meta else y
+    if "classes" not in meta:
+        return y
+    classes = meta["classes"]
+    if not isinstance(classes, list) or not all(type(label) is str for label in classes):
+        raise ValueError("classes is not a list of words")
+    if y.ndim != 1 or y.dtype.kind not in "iu" or not ((y >= 0) & (y < len(classes))).all():
+        raise ValueError("y.npy has numbers that are none of the classes")
+    longest = max(map(len, classes), default=0)  # which every label is padded to
+    size = sum((folder / name).stat().st_size for name in ("y.npy", META))
+    check_expansion("the labels", 4 * longest * (len(y) + len(classes)), size)
+    return np.array(classes, dtype=np.str_)[y]
 
 
 def _map(path: Path) -> NDArray:

@@ -12,6 +12,7 @@ from polymargin.storage.errors import (
     NewerFileError,
     StorageError,
 )
+from polymargin.storage.limits import StringRoom, check_expansion
 from polymargin.storage.tree import Array, Decoder, Encoder, Json, checked_sparse
 
 __all__ = [
@@ -26,6 +27,8 @@ __all__ = [
     "NewerFileError",
     "StorageError",
     "StrPath",
+    "StringRoom",
+    "check_expansion",
     "checked_sparse",
     "digest_of",
     "fresh_name",

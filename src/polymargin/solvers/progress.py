@@ -83,4 +83,9 @@ class History:
 
     def restore(self, arrays: Mapping[str, Floats]) -> None:
         """Go on after what `arrays` gave."""
-        self._columns = {name: arrays[name].tolist() for name in self.NAMES}
+        given = [np.asarray(arrays[name]) for name in self.NAMES]
+        if any(one.dtype.kind not in "if" or one.shape != given[0].shape for one in given):
+            raise ValueError("the columns of the history differ")
+        self._columns = {
+            name: one.ravel().tolist() for name, one in zip(self.NAMES, given, strict=True)
+        }

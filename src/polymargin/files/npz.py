@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import math
 import os
+import tokenize
 import zipfile
 import zlib
 
@@ -23,9 +24,11 @@ from polymargin.files.streams import is_stdin, name_of, open_bytes
 from polymargin.storage import StrPath, check_expansion, checked_sparse
 
 _SPARSE = ("data", "indices", "indptr", "shape")
-_UNSOUND = (
+# what damaged files lead NumPy to
+UNSOUND = (
     *(ValueError, KeyError, EOFError, TypeError, AttributeError, OverflowError, RuntimeError),
     *(NotImplementedError, RecursionError, zipfile.BadZipFile, zlib.error),
+    *(SyntaxError, tokenize.TokenError),  # NumPy's headers are Python literals
 )
 
 
@@ -82,7 +85,7 @@ def read_npz(
                 y = archive[prefix + "y"] if prefix + "y" in archive.files else None
     except DataFileError:
         raise
-    except _UNSOUND as error:
+    except UNSOUND as error:
         raise DataFileError(f"not a sound NumPy archive: {error}") from error
     X = _checked(X, n_features, dtype)
     if y is not None and y.shape != (X.shape[0],):

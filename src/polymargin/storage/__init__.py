@@ -4,7 +4,7 @@ Model files and checkpoints are such archives. Nothing here imports anything els
 """
 
 from polymargin.storage.archive import Archive, Format, write_archive
-from polymargin.storage.atomic import StrPath, fresh_name, replacing, sync
+from polymargin.storage.atomic import StrPath, fresh_name, naming, replacing, sync
 from polymargin.storage.digest import digest_of
 from polymargin.storage.errors import (
     DamagedFileError,
@@ -32,6 +32,7 @@ __all__ = [
     "checked_sparse",
     "digest_of",
     "fresh_name",
+    "naming",
     "replacing",
     "sync",
     "write_archive",

@@ -85,7 +85,9 @@ def read_npz(
                 y = archive[prefix + "y"] if prefix + "y" in archive.files else None
     except DataFileError:
         raise
-    except UNSOUND as error:
+    except (*UNSOUND, OSError) as error:
+        if getattr(error, "filename", None) is not None:  # the system's own, about the file
+            raise
         raise DataFileError(f"not a sound NumPy archive: {error}") from error
     X = _checked(X, n_features, dtype)
     if y is not None and y.shape != (X.shape[0],):

@@ -6,6 +6,7 @@ VENV ?= .venv
 OLDEST_VENV ?= .venv-oldest
 SANITIZE_VENV ?= .venv-sanitize
 THREADS_VENV ?= .venv-threads
+ALLOCATIONS_VENV ?= .venv-allocations
 PYTEST_WORKERS ?= 2
 # of the kernels: what this machine runs; `all`, as wheels have them, takes half as long again
 INSTRUCTION_SETS ?= local
@@ -14,6 +15,12 @@ BENCH_ARGS ?=
 BASE ?= HEAD~1
 REGRESSION_ARGS ?=
 PAPERS_ARGS ?=
+FUZZ_SECONDS ?= 60
+FUZZ_CXX ?= clang++
+FUZZ_CORPUS ?= build/fuzz
+FUZZ_TARGETS := model model_tree larank_tree checkpoint checkpoint_tree csv jsonl svmlight npz npz_members directory liblinear
+SOAK_SECONDS ?= 3600
+HUNT_COUNT ?= 10000
 PAPERS := blondel_table1 blondel_table2 blondel_figure1 blondel_figure2 blondel_figures3_4 \
 	keerthi_figures1_4 keerthi_figures2_3 keerthi_figure5 keerthi_tables \
 	walrus_table1 walrus_figure1 walrus_figure2 walrus_convergence walrus_table7 walrus_tables8_9 \
@@ -28,9 +35,10 @@ BIN := $(VENV)/$(BIN_DIR)
 OLDEST_BIN := $(OLDEST_VENV)/$(BIN_DIR)
 SANITIZE_BIN := $(SANITIZE_VENV)/$(BIN_DIR)
 THREADS_BIN := $(THREADS_VENV)/$(BIN_DIR)
+ALLOCATIONS_BIN := $(ALLOCATIONS_VENV)/$(BIN_DIR)
 
-PYTHON_CODE := src/polymargin tests benchmarks examples tools
-KERNELS := $(shell find src/core -name '*.hpp' -o -name '*.cpp' 2>/dev/null)
+PYTHON_CODE := src/polymargin tests benchmarks examples tools fuzz
+KERNELS := $(shell find src/core fuzz -name '*.hpp' -o -name '*.cpp' 2>/dev/null)
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard README.md LICENSE) \
 	$(shell find src -type f -not -name '*.pyc' -not -name '*.so' -not -name '*.pyd' -not -name '*.pyi' 2>/dev/null)
 WHEELS := $(VENV)/wheel
@@ -43,6 +51,7 @@ THREAD_RUNTIMES = $(foreach library,tsan stdc++,$(shell $(CXX) -print-file-name=
 SANITIZER_RUNTIMES = $(foreach library,asan ubsan stdc++,$(shell $(CXX) -print-file-name=lib$(library).so))
 
 .DEFAULT_GOAL := help
+.PHONY: allocations fuzz hunt soak
 .PHONY: help demo demo-scale test test-oldest lint format bench bench-embeddings bench-full bench-kernel bench-path bench-regression bench-stream \
 	results papers papers-full sanitize sanitize-threads clean
 
@@ -122,7 +131,7 @@ sanitize: $(SANITIZE_VENV)/.package ## run the kernel tests under the address an
 	ASAN_OPTIONS=detect_leaks=0 \
 	UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 \
 	$(SANITIZE_BIN)/python -m pytest -p no:cacheprovider --capture=sys tests/core tests/projections \
-		tests/data tests/files/test_svmlight.py tests/estimators/test_kernel.py tests/estimators/test_larank.py \
+		tests/data tests/files/test_svmlight.py tests/fuzz tests/models/test_bad_models.py tests/estimators/test_kernel.py tests/estimators/test_larank.py \
 		tests/estimators/test_larank_stream.py tests/estimators/test_partial_fit.py $(PYTEST_ARGS)
 
 # The threads of OpenBLAS are not built with the sanitizer, so there is one only. A forked child
@@ -133,8 +142,28 @@ sanitize-threads: $(THREADS_VENV)/.package ## run the tests of threaded sweeps u
 	$(THREADS_BIN)/python -m pytest -p no:cacheprovider --capture=sys -k "not forked" tests/core/test_class_ranges.py \
 		tests/core/test_sweeps.py tests/solvers/test_sharing.py $(PYTEST_ARGS)
 
+allocations: $(ALLOCATIONS_VENV)/.package ## refuse every allocation of the core in turn, in small fits
+	OPENBLAS_NUM_THREADS=1 $(ALLOCATIONS_BIN)/python -m pytest -p no:cacheprovider tests/core/test_allocations.py --run-slow $(PYTEST_ARGS)
+
+fuzz: $(VENV)/.extra-fuzz ## fuzz whatever reads bytes, FUZZ_SECONDS each; needs clang
+	$(BIN)/python -m fuzz.seeds $(FUZZ_CORPUS)
+	$(FUZZ_CXX) -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+		-I src/core fuzz/svmlight.cpp -o $(FUZZ_CORPUS)/svmlight_parser
+	$(FUZZ_CORPUS)/svmlight_parser -max_total_time=$(FUZZ_SECONDS) -max_len=4096 \
+		-artifact_prefix=$(FUZZ_CORPUS)/found- $(FUZZ_CORPUS)/svmlight tests/fuzz/corpus/svmlight
+	for target in $(FUZZ_TARGETS); do echo "==> $$target"; mkdir -p tests/fuzz/corpus/$$target; \
+		$(BIN)/python -m fuzz.run $$target $(FUZZ_CORPUS)/$$target tests/fuzz/corpus/$$target \
+		-max_total_time=$(FUZZ_SECONDS) -max_len=20000 -rss_limit_mb=3000 -timeout=60 \
+		-artifact_prefix=$(FUZZ_CORPUS)/found-$$target- || exit 1; done
+
+hunt: $(VENV)/.extra-test ## look for wrong models among HUNT_COUNT random problems
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.estimators.hunt --count $(HUNT_COUNT)
+
+soak: $(VENV)/.extra-test ## fits, streams, files, interrupts and kills for SOAK_SECONDS; nothing may grow
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tools/soak.py --seconds $(SOAK_SECONDS)
+
 clean: ## remove environments, builds and caches
-	rm -rf $(VENV) $(OLDEST_VENV) $(SANITIZE_VENV) $(THREADS_VENV) build dist wheelhouse
+	rm -rf $(VENV) $(OLDEST_VENV) $(SANITIZE_VENV) $(THREADS_VENV) $(ALLOCATIONS_VENV) build dist wheelhouse
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -198,4 +227,12 @@ $(THREADS_VENV)/.package: $(SOURCES)
 	CXX="$(CXX)" $(THREADS_BIN)/python -m pip install --quiet ".[test]" \
 		--config-settings=build-dir=$(THREADS_VENV)/build \
 		--config-settings=cmake.define.POLYMARGIN_SANITIZE=thread
+	@touch $@
+
+$(ALLOCATIONS_VENV)/.package: $(SOURCES)
+	$(PYTHON) -m venv $(ALLOCATIONS_VENV)
+	CXX="$(CXX)" $(ALLOCATIONS_BIN)/python -m pip install --quiet ".[test]" \
+		--config-settings=build-dir=$(ALLOCATIONS_VENV)/build \
+		--config-settings=cmake.define.POLYMARGIN_INSTRUCTION_SETS=baseline \
+		--config-settings=cmake.define.POLYMARGIN_FAIL_ALLOCATIONS=ON
 	@touch $@

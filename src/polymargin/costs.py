@@ -9,6 +9,7 @@ the check that all estimators make of what they are given.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
@@ -186,27 +187,34 @@ def _from_pairs(pairs: Mapping[tuple[Label, Label], float], labels: list[Label])
             "as {('cat', 'dog'): 2.0}."
         )
     _require_known(labels, {label for pair in pairs for label in pair}, "cost_matrix")
+    _require_all(labels, pairs)  # before there is an array of so many rows and columns
     places = {label: place for place, label in enumerate(labels)}
-    costs = np.full((len(labels), len(labels)), np.nan)
-    np.fill_diagonal(costs, 0.0)
-    given = np.eye(len(labels), dtype=bool)
+    costs = np.zeros((len(labels), len(labels)))
     for (true, predicted), cost in pairs.items():
         if true in places and predicted in places:
             at = places[true], places[predicted]
-            given[at] = True
             try:
                 costs[at] = cost
             except (TypeError, ValueError) as error:
                 raise ValueError(
                     f"cost_matrix[{(true, predicted)!r}] must be a number, got {cost!r}."
                 ) from error
-    missing = [(labels[i], labels[j]) for i, j in np.argwhere(~given)]
-    if missing:
-        raise ValueError(
-            f"cost_matrix lacks the cost of {_some(missing)}: give one for every pair "
-            "(true label, predicted label) of different classes."
-        )
     return costs
+
+
+def _require_all(labels: list[Label], pairs: Mapping[tuple[Label, Label], object]) -> None:
+    """Raise unless there is a cost for every two classes."""
+    known = set(labels)
+    n_given = sum(true in known and other in known and true != other for true, other in pairs)
+    n_missing = len(labels) * (len(labels) - 1) - n_given
+    if n_missing == 0:
+        return
+    every = ((true, other) for true in labels for other in labels if true != other)
+    missing = list(islice((pair for pair in every if pair not in pairs), SHOWN))
+    raise ValueError(
+        f"cost_matrix lacks the cost of {_some(missing, n_missing)}: give one for every pair "
+        "(true label, predicted label) of different classes."
+    )
 
 
 def _require_known(labels: list[Label], known: set[Label], where: str) -> None:
@@ -238,8 +246,9 @@ def _check_values(costs: Doubles, labels: list[Label]) -> None:
         )
 
 
-def _some(labels: Sequence[Label]) -> str:
-    more = f" and {len(labels) - SHOWN} more" if len(labels) > SHOWN else ""
+def _some(labels: Sequence[Label], count: int | None = None) -> str:
+    count = len(labels) if count is None else count
+    more = f" and {count - SHOWN} more" if count > SHOWN else ""
     return ", ".join(map(repr, labels[:SHOWN])) + more
 
 

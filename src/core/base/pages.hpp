@@ -9,6 +9,8 @@
 #include <new>
 #include <type_traits>
 
+#include "base/memory.hpp"
+
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
@@ -35,8 +37,8 @@ Pages<T> make_pages(std::int64_t count, bool large) {
 #else
     (void)large;
 #endif
-    if (p == nullptr) p = std::malloc(std::size_t(count) * sizeof(T));
-    if (p == nullptr) throw std::bad_alloc();
+    if (p == nullptr) p = allocated(std::size_t(count) * sizeof(T));
+    if (p == nullptr) throw OutOfMemory("the dual variables", double(count) * sizeof(T));
     return Pages<T>(static_cast<T*>(p));
 }
 

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <new>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #ifndef _WIN32
@@ -28,13 +31,14 @@ inline int this_process() {
 // product.
 class Team {
   public:
-    // Fewer threads than asked for where the system refuses more.
+    // Fewer threads than asked for where the system refuses more, or their memory.
     explicit Team(int threads) {
         workers_.reserve(std::max(0, threads - 1));
         try {
             for (; size_ < threads; ++size_)
                 workers_.emplace_back([this, part = size_] { work(part); });
         } catch (const std::system_error&) {
+        } catch (const std::bad_alloc&) {
         }
     }
     ~Team() {
@@ -47,14 +51,17 @@ class Team {
 
     int size() const { return size_; }
 
-    // f(part) on every thread; the caller's takes part 0.
+    // f(part) on every thread; the caller's takes part 0. When all are done, one of the exceptions
+    // goes to the caller, if there are any.
     void run(const std::function<void(int)>& f) {
         if (size_ == 1) return f(0);
         job_ = &f;
         busy_.store(size_ - 1, std::memory_order_relaxed);
         announce();
-        f(0);
+        do_part(0);
         for (int left; (left = busy_.load(std::memory_order_acquire)) != 0;) busy_.wait(left);
+        if (failed_.exchange(false, std::memory_order_acq_rel))
+            std::rethrow_exception(std::exchange(error_, nullptr));
     }
 
     // f(part, begin, end) on parts of [0, n), cut at multiples of `grain`.
@@ -69,6 +76,14 @@ class Team {
     }
 
   private:
+    void do_part(int part) noexcept {
+        try {
+            (*job_)(part);
+        } catch (...) {
+            if (!failed_.exchange(true, std::memory_order_acq_rel))
+                error_ = std::current_exception();  // read when nobody is busy
+        }
+    }
     void announce() {
         round_.fetch_add(1, std::memory_order_release);
         round_.notify_all();
@@ -79,7 +94,7 @@ class Team {
             while ((now = round_.load(std::memory_order_acquire)) == seen) round_.wait(seen);
             seen = now;
             if (job_ == nullptr) return;
-            (*job_)(part);
+            do_part(part);
             if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_.notify_one();
         }
     }
@@ -87,6 +102,8 @@ class Team {
     int size_ = 1;
     const std::function<void(int)>* job_ = nullptr;
     std::atomic<int> round_{0}, busy_{0};
+    std::atomic<bool> failed_{false};
+    std::exception_ptr error_;  // of whoever failed first
     std::vector<std::thread> workers_;
 };
 

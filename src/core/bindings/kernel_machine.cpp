@@ -39,12 +39,15 @@ class KernelBlocks : public Blocks<double> {
                                           idle,
                                           neighbours,
                                           {neighbour_passes, neighbour_stop, 0.0}};
-        const auto totals = std::visit(
-            [&](const auto& loss) {
-                return pm::solve_working_set(loss, examples_, dual_.whole(), working, policy,
-                                             pm::SmallRandom(seed));
-            },
-            loss_);
+        const double bytes = double(m * classes) * sizeof(double);
+        const auto totals = pm::making("the buffers of a working set", bytes, [&] {
+            return std::visit(
+                [&](const auto& loss) {
+                    return pm::solve_working_set(loss, examples_, dual_.whole(), working, policy,
+                                                 pm::SmallRandom(seed));
+                },
+                loss_);
+        });
         return {totals.gap, totals.dual, totals.moved};
     }
 

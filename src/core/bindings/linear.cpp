@@ -49,7 +49,9 @@ class LinearEngine : public Blocks<T> {
         if (!everyone) {
             require(rows.n() <= std::numeric_limits<std::int32_t>::max(), "too many rows at once");
             this->check_order(examples);
-            place_.resize(std::size_t(this->dual_.size()));
+            const auto n = std::size_t(this->dual_.size());
+            pm::making("the places of the rows in memory", double(n) * sizeof(std::int32_t),
+                       [&] { place_.resize(n); });
             for (std::int64_t r = 0; r < rows.n(); ++r)
                 place_[std::size_t(examples.data()[r])] = std::int32_t(r);
             std::visit([&](auto& X) { X.held = {examples.data(), place_.data()}; }, X_);
@@ -81,39 +83,47 @@ class LinearEngine : public Blocks<T> {
         nb::gil_scoped_release release;
         const auto ld = static_cast<std::int64_t>(W.shape(1));
         const auto count = static_cast<std::int64_t>(order.shape(0));
-        pm::Team& team = team_.of(threads);
-        const auto totals = std::visit(
-            [&](const auto& loss, const auto& X) {
-                constexpr bool is_dense =
-                    std::is_same_v<std::decay_t<decltype(X)>, pm::DenseMatrix<T>>;
-                constexpr bool lists = !pm::has_dense_rows<std::decay_t<decltype(loss)>>;
-                if constexpr (is_dense)
-                    if (mode == "blocked")
-                        return pm::sweep_blocked(loss, X, this->examples_, this->dual_, W.data(),
-                                                 ld, order.data(), count, scale, team);
-                return pm::sweep_ranges(
-                    this->dual_, this->examples_, ld, order.data(), count, team,
-                    [&](auto& dual, const auto& ex, std::int64_t first, std::int64_t width) {
-                        T* columns = W.data() + first;
-                        if constexpr (is_dense) {
-                            if (mode == "by_class")
-                                return pm::sweep_all_by_class(loss, X, ex, dual, columns, ld, width,
-                                                              order.data(), count, scale);
+        const double bytes = double(W.size()) * sizeof(T);  // a copy of W at most
+        const auto totals = pm::making("the buffers of a sweep", bytes, [&] {
+            pm::Team& team = team_.of(threads);
+            return std::visit(
+                [&](const auto& loss, const auto& X) {
+                    constexpr bool is_dense =
+                        std::is_same_v<std::decay_t<decltype(X)>, pm::DenseMatrix<T>>;
+                    [[maybe_unused]] constexpr bool lists =
+                        !pm::has_dense_rows<std::decay_t<decltype(loss)>>;
+                    if constexpr (is_dense)
+                        if (mode == "blocked")
+                            return pm::sweep_blocked(loss, X, this->examples_, this->dual_,
+                                                     W.data(), ld, order.data(), count, scale,
+                                                     team);
+                    return pm::sweep_ranges(
+                        this->dual_, this->examples_, ld, order.data(), count, team,
+                        [&](auto& dual, const auto& ex, std::int64_t first, std::int64_t width) {
+                            T* columns = W.data() + first;
+                            if constexpr (is_dense) {
+                                if (mode == "by_class")
+                                    return pm::sweep_all_by_class(loss, X, ex, dual, columns, ld,
+                                                                  width, order.data(), count,
+                                                                  scale);
+                                if constexpr (lists)
+                                    if (mode == "listed" &&
+                                        count >= ex.n_classes)  // worth a copy of W
+                                        return pm::sweep_listed_by_class(loss, X, ex, dual, columns,
+                                                                         ld, width, order.data(),
+                                                                         count, scale);
+                            }
                             if constexpr (lists)
-                                if (mode == "listed" && count >= ex.n_classes)  // worth a copy of W
-                                    return pm::sweep_listed_by_class(loss, X, ex, dual, columns, ld,
-                                                                     width, order.data(), count,
-                                                                     scale);
-                        }
-                        if constexpr (lists)
-                            if (mode == "listed")
-                                return pm::sweep_listed_classes(loss, X, ex, dual, columns, ld,
-                                                                width, order.data(), count, scale);
-                        return pm::sweep_all_classes(loss, X, ex, dual, columns, ld, width,
-                                                     order.data(), count, scale);
-                    });
-            },
-            this->loss_, X_);
+                                if (mode == "listed")
+                                    return pm::sweep_listed_classes(loss, X, ex, dual, columns, ld,
+                                                                    width, order.data(), count,
+                                                                    scale);
+                            return pm::sweep_all_classes(loss, X, ex, dual, columns, ld, width,
+                                                         order.data(), count, scale);
+                        });
+                },
+                this->loss_, X_);
+        });
         return {totals.gap, totals.loss, totals.dual, totals.moved, totals.entries};
     }
 
@@ -127,16 +137,19 @@ class LinearEngine : public Blocks<T> {
         nb::gil_scoped_release release;
         const auto ld = static_cast<std::int64_t>(W.shape(1));
         const auto count = factors.shape(0);
-        std::visit(
-            [&](const auto& one, const auto& X) {
-                std::vector<double> parts((X.n / pm::kRowsSummed + 1) * count, 0.0);
-                pm::evaluate_examples(one, X, W.data(), ld, this->examples_, this->dual_,
-                                      team_.of(threads), loss.data(), gap.data(),
-                                      {factors.data(), static_cast<int>(count), parts.data()});
-                for (std::size_t at = 0; at < parts.size(); ++at)
-                    sums.data()[at % count] += parts[at];
-            },
-            this->loss_, X_);
+        const double bytes = double(n) / pm::kRowsSummed * double(count + 1) * sizeof(double);
+        pm::making("the sums of a certificate", bytes, [&] {
+            std::visit(
+                [&](const auto& one, const auto& X) {
+                    std::vector<double> parts((X.n / pm::kRowsSummed + 1) * count, 0.0);
+                    pm::evaluate_examples(one, X, W.data(), ld, this->examples_, this->dual_,
+                                          team_.of(threads), loss.data(), gap.data(),
+                                          {factors.data(), static_cast<int>(count), parts.data()});
+                    for (std::size_t at = 0; at < parts.size(); ++at)
+                        sums.data()[at % count] += parts[at];
+                },
+                this->loss_, X_);
+        });
     }
 
     void rebuild(Matrix2<double> V, int first, int last) {
@@ -145,12 +158,14 @@ class LinearEngine : public Blocks<T> {
                 "V has the wrong shape");
         nb::gil_scoped_release release;
         const bool coupled = std::visit([](const auto& loss) { return loss.coupled; }, this->loss_);
-        std::visit(
-            [&](const auto& X) {
-                pm::rebuild_weights(X, this->examples_, coupled, this->dual_, first, last, V.data(),
-                                    std::int64_t(V.shape(1)));
-            },
-            X_);
+        pm::making("the weights of the dual", double(V.size()) * sizeof(double), [&] {
+            std::visit(
+                [&](const auto& X) {
+                    pm::rebuild_weights(X, this->examples_, coupled, this->dual_, first, last,
+                                        V.data(), std::int64_t(V.shape(1)));
+                },
+                X_);
+        });
     }
 
   private:

@@ -1,9 +1,26 @@
 // The compiled module: one function per subject.
 #include "base/cpu.hpp"
+#include "base/memory.hpp"
 #include "base/simd.hpp"
 #include "bindings/common.hpp"
 
 namespace nb = nanobind;
+
+namespace {
+
+// Memory that was refused where nobody said what for: buffers and lists.
+void translate(const std::exception_ptr& error, void*) {
+    try {
+        std::rethrow_exception(error);
+    } catch (const pm::OutOfMemory& refused) {
+        PyErr_SetString(PyExc_MemoryError, refused.what());
+    } catch (const std::bad_alloc&) {
+        PyErr_SetString(PyExc_MemoryError,
+                        "There is no memory for a buffer of the compiled part of polymargin.");
+    }
+}
+
+}  // namespace
 
 void bind_kernel_machine(nb::module_& m);
 void bind_larank(nb::module_& m);
@@ -16,6 +33,11 @@ void bind_stream(nb::module_& m);
 void bind_svmlight(nb::module_& m);
 
 NB_MODULE(POLYMARGIN_MODULE, m) {
+    nb::register_exception_translator(translate);
+#ifdef POLYMARGIN_FAIL_ALLOCATIONS
+    m.def("allocations", [] { return pm::Allocations::made.load(); });
+    m.def("refuse_allocation", [](long long after) { pm::Allocations::left = after; });
+#endif
     bind_losses(m);
     bind_rows(m);
     bind_schedule(m);

@@ -21,14 +21,14 @@ class DualRows {
   public:
     using Entry = DualEntry<T>;
 
-    explicit DualRows(std::int64_t n) : start_(n, nullptr), count_(n, 0), order_(n, 0) {}
+    explicit DualRows(std::int64_t n) { make_places(n); }
     // All of so many classes.
     DualRows(std::int64_t n, int n_classes)
-        : start_(n, nullptr),
-          count_(n, 0),
-          n_classes_(n_classes),
+        : n_classes_(n_classes),
           stride_(round_up_lanes<T>(n_classes)),
-          values_(make_pages<T>(n * stride_, n * stride_ >= kSlab)) {}
+          values_(make_pages<T>(n * stride_, n * stride_ >= kSlab)) {
+        make_places(n);
+    }
 
     std::int64_t size() const { return static_cast<std::int64_t>(start_.size()); }
     int count(std::int64_t i) const { return count_[i]; }
@@ -65,13 +65,15 @@ class DualRows {
         if (i + 2 < size()) prefetch_row(i + 2);
     }
 
-    // Room for `count` entries in row i; what was there is lost when the row has to move.
+    // Room for `count` entries in row i; what was there is lost when the row has to move. Where
+    // memory is refused, the row stays as it is.
     Entry* resize(std::int64_t i, int count) {
         if (count > capacity(order_[i])) {
-            release(i);
             std::uint8_t order = 1;
             while (count > capacity(order)) ++order;
-            start_[i] = take(order);
+            Entry* fresh = take(order);
+            release(i);
+            start_[i] = fresh;
             order_[i] = order;
         }
         count_[i] = count;
@@ -83,6 +85,15 @@ class DualRows {
     static constexpr std::int64_t kPrefetched = 4096;  // at most; the hardware sees longer rows
     static constexpr std::int64_t kSlab = std::int64_t(1) << 18;
     static constexpr std::int64_t kPerRow = 16;  // entries, where rows are too few for a slab
+
+    void make_places(std::int64_t n) {
+        constexpr double bytes = sizeof(Entry*) + sizeof(std::int32_t) + sizeof(std::uint8_t);
+        making("the places of the dual variables", double(n) * bytes, [&] {
+            start_.resize(std::size_t(n), nullptr);
+            count_.resize(std::size_t(n), 0);
+            order_.resize(std::size_t(n), 0);
+        });
+    }
 
     static int capacity(std::uint8_t order) { return order == 0 ? 0 : 1 << order; }
 
@@ -108,8 +119,6 @@ class DualRows {
 
     void release(std::int64_t i) {
         if (order_[i] != 0) free_[order_[i]].push_back(start_[i]);
-        start_[i] = nullptr;
-        order_[i] = 0;
     }
 
     std::vector<Entry*> start_;

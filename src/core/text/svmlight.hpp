@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/memory.hpp"
 #include "text/decimal.hpp"
 
 namespace pm {
@@ -57,9 +58,11 @@ class Growing {
 
   private:
     void resize_room(std::size_t room) {
-        if (room > std::numeric_limits<std::size_t>::max() / sizeof(T)) throw std::bad_alloc();
-        void* moved = std::realloc(data_, room * sizeof(T));
-        if (moved == nullptr) throw std::bad_alloc();
+        void* moved = nullptr;
+        if (room <= std::numeric_limits<std::size_t>::max() / sizeof(T))
+            moved = reallocated(data_, room * sizeof(T));
+        if (moved == nullptr)
+            throw OutOfMemory("the examples of an svmlight file", double(room) * sizeof(T));
         data_ = static_cast<T*>(moved);
         room_ = room;
     }
@@ -107,7 +110,10 @@ class SvmlightParser {
     // What follows the last line break is left for the next call, unless this one is the last.
     std::size_t parse(const char* begin, const char* end, bool last, std::int64_t max_rows) {
         const char* at = begin;
-        if (line_ == 1 && end - at >= 3 && std::memcmp(at, "\xef\xbb\xbf", 3) == 0) at += 3;
+        if (line_ == 1 && !marked_ && end - at >= 3 && std::memcmp(at, "\xef\xbb\xbf", 3) == 0) {
+            at += 3;
+            marked_ = true;
+        }
         while (at < end && n_rows() < max_rows) {
             const auto* stop =
                 static_cast<const char*>(std::memchr(at, '\n', std::size_t(end - at)));
@@ -301,6 +307,7 @@ class SvmlightParser {
 
     std::int64_t smallest_, largest_;
     bool keep_;
+    bool marked_ = false;  // whether a byte order mark has been read
     std::int64_t line_ = 1;
     const char *begin_ = nullptr, *end_ = nullptr;
 };

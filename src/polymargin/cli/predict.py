@@ -119,7 +119,9 @@ def _one_line(label: object) -> str:
 def _opened(target: str | None) -> Iterator[TextIO]:
     """Standard output, or a file that appears under its name when it is complete."""
     if target is None or target == "-":
-        yield sys.stdout
+        with writing("standard output"):
+            yield sys.stdout
+            sys.stdout.flush()
         return
     with writing(target), replacing(target) as raw:
         file = io.TextIOWrapper(raw, encoding="utf-8", newline="\n")

@@ -245,7 +245,13 @@ class BlockRows(Rows):
 
     def load_state_dict(self, state: RowsState) -> None:
         """Read those rows again."""
-        kept, self._passes = state["kept"], state["passes"]
+        kept, passes = state["kept"], state["passes"]
+        inside = len(kept) == 0 or (kept[0] >= 0 and kept[-1] < self.n)
+        if kept.dtype != np.int64 or not inside or not (np.diff(kept) > 0).all():
+            raise ValueError("rows that stay in memory and are none")
+        if type(passes) is not int or passes < 0:
+            raise ValueError("passes that are no number")
+        self._passes = passes
         self._kept, self._kept_examples = as_rows(self.take(kept)), kept
         self._is_kept[:] = False
         self._is_kept[kept] = True

@@ -28,7 +28,7 @@ from polymargin.fitted import Linear
 from polymargin.losses import get_loss
 from polymargin.models import ModelFileError
 from polymargin.solvers.progress import History
-from polymargin.storage import Array, replacing
+from polymargin.storage import Array, StorageError, StringRoom, replacing
 
 _LOSSES = {  # of the others, one-vs-rest scores are what counts
     "L2R_L2LOSS_SVC_DUAL": "one_vs_rest_squared",
@@ -219,7 +219,13 @@ def _named(labels: list[int], path: PathName, name: str) -> Array:
         raise _bad(str(beside), "it is not a list of labels")
     if not all(0 <= label < len(names) for label in labels) or len(set(names)) != len(names):
         raise _bad(name, f"its labels are not numbers of the {len(names)} names in {beside}")
-    return np.array([names[label] for label in labels])
+    named = [names[label] for label in labels]
+    if isinstance(names[0], str):
+        try:
+            StringRoom().take(named)
+        except StorageError as error:
+            raise _bad(str(beside), str(error)) from None
+    return np.array(named)
 
 
 def _integer(text: str, name: str, what: str = "a label") -> int:

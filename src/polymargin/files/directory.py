@@ -23,9 +23,10 @@ from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from polymargin.files.dataset import DataFileError, Dataset, Matrix
+from polymargin.files.npz import UNSOUND
 from polymargin.files.streams import errors_in, name_of
 from polymargin.files.svmlight import ZeroBased, extent, filled, new_parser, whole_labels
-from polymargin.storage import Json, StrPath, fresh_name, sync
+from polymargin.storage import Json, StrPath, check_expansion, fresh_name, naming, sync
 
 FORMAT = "polymargin-data"
 VERSION = 1
@@ -262,7 +263,7 @@ def open_directory(path: StrPath) -> Dataset:
                 source=name_of(path),
                 label_name=meta.get("label_name"),
             )
-        except (ValueError, KeyError, TypeError, IndexError, EOFError, FileNotFoundError) as error:
+        except (*UNSOUND, IndexError, FileNotFoundError) as error:
             raise DataFileError(f"the directory is damaged: {error}") from error
 
 
@@ -317,7 +318,17 @@ def _open_labels(folder: Path, meta: dict[str, Json]) -> NDArray | None:
     if not (folder / "y.npy").exists():
         return None
     y = _map(folder / "y.npy")
-    return np.array(meta["classes"])[y] if "classes" in meta else y
+    if "classes" not in meta:
+        return y
+    classes = meta["classes"]
+    if not isinstance(classes, list) or not all(type(label) is str for label in classes):
+        raise ValueError("classes is not a list of words")
+    if y.ndim != 1 or y.dtype.kind not in "iu" or not ((y >= 0) & (y < len(classes))).all():
+        raise ValueError("y.npy has numbers that are none of the classes")
+    longest = max(map(len, classes), default=0)  # which every label is padded to
+    size = sum((folder / name).stat().st_size for name in ("y.npy", META))
+    check_expansion("the labels", 4 * longest * (len(y) + len(classes)), size)
+    return np.array(classes, dtype=np.str_)[y]
 
 
 def _map(path: Path) -> NDArray:
@@ -338,18 +349,28 @@ def new_directory(path: StrPath, overwrite: bool) -> Iterator[Path]:
         if not (target / META).is_file():
             raise FileExistsError(f"{target} exists and is not a data directory: left alone.")
     folder = fresh_name(target)
-    folder.mkdir()
     try:
-        yield folder
-        if target.exists():
-            old = fresh_name(target)  # Windows renames to no existing name
-            os.replace(target, old)
-            os.replace(folder, target)
-            shutil.rmtree(old)
-        else:
-            os.replace(folder, target)
+        with naming(target, folder):
+            folder.mkdir()
+            yield folder
+            _move(folder, target)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _move(folder: Path, target: Path) -> None:
+    """Let a folder take the name of another, which stays if that cannot be."""
+    if not target.exists():
+        os.replace(folder, target)
+        return
+    old = fresh_name(target)  # Windows renames to no existing name
+    os.replace(target, old)
+    try:
+        os.replace(folder, target)
+    except BaseException:
+        os.replace(old, target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def write_meta(folder: Path, meta: dict[str, Json]) -> None:
@@ -360,6 +381,8 @@ def write_meta(folder: Path, meta: dict[str, Json]) -> None:
 
 
 def _save(path: Path, array: NDArray) -> None:
+    values = np.ascontiguousarray(array)
     with open(path, "wb") as file:
-        np.save(file, array, allow_pickle=False)
+        npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(values))
+        file.write(values.reshape(-1).view(np.uint8).data)  # np.save does not say why it failed
         sync(file)

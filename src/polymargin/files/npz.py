@@ -1,21 +1,73 @@
-"""Reading NumPy archives: X and y, a SciPy sparse matrix and y, or such in parts."""
+"""Reading NumPy archives: X and y, a SciPy sparse matrix and y, or such in parts.
+
+Members may be compressed a thousand times. Their headers are read first, and what they ask for is
+compared with the size of the file before there is memory for it.
+"""
 
 from __future__ import annotations
 
 import io
+import math
+import os
+import tokenize
 import zipfile
 import zlib
 
 import numpy as np
+from numpy.lib import format as npy
 from numpy.lib.npyio import NpzFile
 from numpy.typing import DTypeLike, NDArray
 from scipy import sparse
 
 from polymargin.files.dataset import DataFileError, Dataset, Matrix
-from polymargin.files.streams import name_of, open_bytes
-from polymargin.storage import StrPath, checked_sparse
+from polymargin.files.streams import is_stdin, name_of, open_bytes
+from polymargin.storage import StrPath, check_expansion, checked_sparse
 
 _SPARSE = ("data", "indices", "indptr", "shape")
+# what damaged files lead NumPy to
+UNSOUND = (
+    *(ValueError, KeyError, EOFError, TypeError, AttributeError, OverflowError, RuntimeError),
+    *(NotImplementedError, RecursionError, zipfile.BadZipFile, zlib.error),
+    *(SyntaxError, tokenize.TokenError),  # NumPy's headers are Python literals
+)
+
+
+def _size(path: StrPath) -> int:
+    return 0 if is_stdin(path) else os.stat(path).st_size
+
+
+class _Arrays:
+    """The arrays of an archive by name, as long as all that are read fit its size."""
+
+    def __init__(self, archive: NpzFile, size: int, dtype: np.dtype) -> None:
+        self.files = archive.files
+        self._archive, self._size, self._dtype = archive, size, dtype
+        self._taken = 0
+
+    def __getitem__(self, name: str) -> NDArray:
+        shape, dtype = self._header(name)
+        converted = max(dtype.itemsize, self._dtype.itemsize if dtype.kind in "biuf" else 0)
+        self.take(f"the array {name!r}", math.prod(shape) * converted)
+        array: NDArray = self._archive[name]
+        return array
+
+    def take(self, what: str, n_bytes: int) -> None:
+        """Count what will be in memory; raise where it is more than the file may ask for."""
+        self._taken += n_bytes
+        check_expansion(what, self._taken, self._size)
+
+    def _header(self, name: str) -> tuple[tuple[int, ...], np.dtype]:
+        """Shape and type of an array, which the bytes that follow must fit."""
+        zipped = self._archive.zip
+        assert zipped is not None  # it is open
+        info = zipped.getinfo(name if name in zipped.namelist() else f"{name}.npy")
+        with zipped.open(info) as member:
+            version = npy.read_magic(member)
+            read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+            shape, _, dtype = read(member)
+            if math.prod(shape) * dtype.itemsize != info.file_size - member.tell():
+                raise ValueError(f"the array {name!r} has a size that does not fit its shape")
+        return shape, dtype
 
 
 def read_npz(
@@ -25,13 +77,17 @@ def read_npz(
     try:
         with open_bytes(path) as stream:
             source = stream if stream.seekable() else io.BytesIO(stream.read())
-            with np.load(source, allow_pickle=False) as archive:
+            size = source.getbuffer().nbytes if isinstance(source, io.BytesIO) else _size(path)
+            with np.load(source, allow_pickle=False) as loaded:
+                archive = _Arrays(loaded, size, np.dtype(dtype))
                 prefix = _prefix(archive.files, part)
                 X = _features(archive, prefix)
                 y = archive[prefix + "y"] if prefix + "y" in archive.files else None
     except DataFileError:
         raise
-    except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, TypeError) as error:
+    except (*UNSOUND, OSError) as error:
+        if getattr(error, "filename", None) is not None:  # the system's own, about the file
+            raise
         raise DataFileError(f"not a sound NumPy archive: {error}") from error
     X = _checked(X, n_features, dtype)
     if y is not None and y.shape != (X.shape[0],):
@@ -57,7 +113,7 @@ def _prefix(names: list[str], part: str | None) -> str:
     return ""
 
 
-def _features(archive: NpzFile, prefix: str) -> Matrix:
+def _features(archive: _Arrays, prefix: str) -> Matrix:
     names = archive.files
     if prefix + "X" in names:
         return archive[prefix + "X"]
@@ -73,7 +129,12 @@ def _features(archive: NpzFile, prefix: str) -> Matrix:
     if kind not in makers:
         raise DataFileError(f"a sparse matrix in the format {kind!r}; expected csr or csc")
     data, indices, indptr, shape = (archive[prefix + key] for key in _SPARSE)
-    return checked_sparse(makers[kind], data, indices, indptr, shape.tolist()).tocsr()
+    if shape.shape != (2,) or shape.dtype.kind not in "iu":
+        raise DataFileError("the shape of the sparse matrix is not a pair of integers")
+    X = checked_sparse(makers[kind], data, indices, indptr, shape.tolist())
+    if kind == "csc":  # by rows, of which it may have as many as it says
+        archive.take("the matrix by rows", 8 * (X.shape[0] + 2 * X.nnz))
+    return X.tocsr()
 
 
 def _checked(X: Matrix, n_features: int | None, dtype: DTypeLike) -> Matrix:

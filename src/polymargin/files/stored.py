@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from polymargin.files.dataset import DataFileError, Matrix
+from polymargin.files.npz import UNSOUND
 
 _PAGE = mmap.PAGESIZE
 _CAN_ADVISE = hasattr(mmap.mmap, "madvise")  # not on Windows, where the system alone decides
@@ -30,7 +31,7 @@ class StoredArray:
             version = npy.read_magic(self._file)
             read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
             self.shape, by_columns, dtype = read(self._file)
-        except ValueError as error:
+        except UNSOUND as error:
             raise DataFileError(f"{path.name} is damaged: {error}") from error
         self._start = self._file.tell()
         self._entry = dtype.itemsize * math.prod(self.shape[1:])  # bytes, along the first axis

@@ -52,6 +52,8 @@ class Loss:
         Whether a block of slightly lower cost stays feasible when its values are rounded.
     steepness : float
         The part of ``c ||x||^2`` that acceleration takes for the curvature of an example.
+    sum_is_bounded : bool
+        Whether the block set has ``sum p <= c``.
     """
 
     name: ClassVar[str]
@@ -65,6 +67,7 @@ class Loss:
     is_cheap: ClassVar[bool] = True
     has_room: ClassVar[bool] = True
     steepness: ClassVar[float] = 1.0
+    sum_is_bounded: ClassVar[bool] = True
 
     @property
     def compiled(self) -> core.Loss:
@@ -91,6 +94,10 @@ class Loss:
 
     def check_n_classes(self, n_classes: int) -> None:
         """Raise ``ValueError`` when the parameters do not fit the number of classes."""
+
+    def most(self, c: Doubles, total: Doubles) -> Doubles:
+        """The bound of the block set on each variable, of blocks of these costs and sums."""
+        return c
 
     # --- values ----------------------------------------------------------------------------------
 

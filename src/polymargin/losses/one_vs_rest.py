@@ -12,6 +12,7 @@ class OneVsRest(Hinge):
     """A hinge loss per class, of which nothing couples the classes."""
 
     name = "one_vs_rest"
+    sum_is_bounded = False
     no_costs = (
         "its classes are not compared with each other, so that there are no margins between them"
     )

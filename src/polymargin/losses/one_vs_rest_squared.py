@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from polymargin.arrays import Doubles
 from polymargin.losses.base import Loss
 
 
@@ -12,6 +15,11 @@ class OneVsRestSquared(Loss):
     """A squared hinge loss per class: what :class:`~sklearn.svm.LinearSVC` minimises by default."""
 
     name = "one_vs_rest_squared"
+    sum_is_bounded = False
     no_costs = (
         "its classes are not compared with each other, so that there are no margins between them"
     )
+
+    def most(self, c: Doubles, total: Doubles) -> Doubles:
+        """None."""
+        return np.full_like(c, np.inf)

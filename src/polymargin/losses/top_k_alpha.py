@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from polymargin.arrays import Doubles
 from polymargin.losses.top_k import TopK
 
 
@@ -16,3 +17,7 @@ class TopKAlpha(TopK):
 
     name = "top_k_alpha"
     has_room = False  # p_j <= sum(p)/k holds at any cost, or not
+
+    def most(self, c: Doubles, total: Doubles) -> Doubles:
+        """The k-th part of the sum."""
+        return total / self.k

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from polymargin.arrays import Doubles
 from polymargin.losses.top_k import TopK
 
 
@@ -15,3 +16,7 @@ class TopKBeta(TopK):
     """The mean of the k largest margin violations."""
 
     name = "top_k_beta"
+
+    def most(self, c: Doubles, total: Doubles) -> Doubles:
+        """The k-th part of the cost."""
+        return c / self.k

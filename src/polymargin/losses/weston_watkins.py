@@ -12,3 +12,4 @@ class WestonWatkins(CoupledHinge):
     """The sum of the margin violations (Weston and Watkins 1999)."""
 
     name = "weston_watkins"
+    sum_is_bounded = False

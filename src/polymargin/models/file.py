@@ -196,6 +196,8 @@ def _opened(path: StrPath) -> Iterator[Archive]:
             yield archive
     except (StorageError, ModelFileError) as error:
         raise _unreadable(path, str(error)) from error
+    except MemoryError:  # says nothing about the file
+        raise
     except Exception as error:
         if archive is None:  # there is no such file, or it may not be read
             raise

@@ -25,6 +25,7 @@ import numpy as np
 from polymargin.arrays import Floats
 from polymargin.core import core
 from polymargin.problem import Problem
+from polymargin.solvers import audit
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.state import State, converted
 
@@ -174,6 +175,19 @@ class Control:
         return Move(kappa, start_over=True)
 
 
+def loaded_control(known: Tree) -> Control:
+    """The control that a checkpoint has as a dict."""
+    return Control(
+        start=audit.number(known, "start", 0.0),
+        grows=audit.flag(known, "grows"),
+        phase=Phase(known["phase"]),
+        steps=audit.count(known, "steps"),
+        last_dual=audit.number(known, "last_dual"),
+        lower_gap=audit.number(known, "lower_gap"),
+        passes_since=audit.count(known, "passes_since"),
+    )
+
+
 class OuterLoop:
     """Extrapolation, averaging and the control of ``kappa``."""
 
@@ -258,9 +272,10 @@ class OuterLoop:
 
     def load_state_dict(self, known: Tree) -> None:
         """Go on as the loop that gave this `state_dict` would have, to the last bit."""
-        self._control = Control(**known["control"] | {"phase": Phase(known["control"]["phase"])})
-        self._passes = known["passes"]
-        self._previous[:] = known["previous"]
+        state, k = self._state, self._state.problem.n_classes
+        self._control = loaded_control(known["control"])
+        self._passes = audit.count(known, "passes")
+        self._previous[:] = audit.weights(known, "previous", state.W, k)
         self._mean = None
         if "mean" in known:
-            self._mean = self._state.like_weights(known["mean"])
+            self._mean = state.like_weights(audit.weights(known, "mean", state.W, k))

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from scipy import sparse
+
 from polymargin.core import instruction_set
 from polymargin.problem import Problem
 from polymargin.solvers.certificate import Certificate
@@ -21,6 +23,7 @@ from polymargin.solvers.solution import DualSolution, Solution
 from polymargin.solvers.stopping import Status
 from polymargin.storage import (
     Archive,
+    DamagedFileError,
     Decoder,
     Encoder,
     ForeignFileError,
@@ -122,6 +125,11 @@ class CheckpointFile:
                 return state
         except StorageError as error:
             raise CheckpointError(self._what_to_do(error)) from error
+        except (CheckpointError, OSError, MemoryError):
+            raise
+        except Exception as error:  # whatever a manifest leads to that none of ours has written
+            what = DamagedFileError(f"{type(error).__name__}: {error}")
+            raise CheckpointError(self._what_to_do(what)) from error
 
     def _what_to_do(self, error: StorageError) -> str:
         if isinstance(error, NewerFileError):
@@ -174,10 +182,11 @@ class PathFile(CheckpointFile):
         super().save({"found": self._found, "run": state})
 
     def found(self, i: int, problem: Problem) -> Solution | None:
-        """The solution of the ``i``-th C, if it was found before."""
+        """The solution of the ``i``-th C, if it was found before; what it claims is not checked."""
         if i >= len(self._found):
             return None
         kept = dict(self._found[i])
+        kept["block"] = sparse.csr_array(kept["block"])
         return Solution(
             certificate=Certificate(kept.pop("primal"), kept.pop("dual")),
             status=Status(kept.pop("status")),

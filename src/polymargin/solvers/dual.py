@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from polymargin.problem import Problem
+from polymargin.solvers import audit
 from polymargin.solvers.checkpoint import Checkpoint, PathFile, dependencies
 from polymargin.solvers.engines.base import Engine, Model
 from polymargin.solvers.engines.linear import LinearEngine, LinearModel
@@ -22,6 +23,7 @@ from polymargin.solvers.progress import History, Progress
 from polymargin.solvers.run import Clock, Run
 from polymargin.solvers.settings import RandomState, Settings, draw_seed
 from polymargin.solvers.solution import Solution
+from polymargin.solvers.state import State
 from polymargin.solvers.stopping import CertifiedGap, MostSeconds, Status, StoppingRule
 
 
@@ -217,7 +219,7 @@ class DualSolver(Settings):
         engine: LinearEngine | None = None
         for i, C in enumerate(Cs):
             scaled = problem.with_cost(C * problem.c)
-            known = None if file is None else file.found(i, scaled)
+            known = None if file is None else self._known(file, i, scaled, tol)
             if known is not None:
                 yield known
                 continue
@@ -237,6 +239,18 @@ class DualSolver(Settings):
                 return
         if file is not None:
             file.remove()
+
+    def _known(self, file: PathFile, i: int, problem: Problem, tol: float) -> Solution | None:
+        """The solution that a checkpoint has of a problem of the path, if it is what it claims."""
+        with audit.senseless():
+            solution = file.found(i, problem)
+            if solution is not None:
+                audit.check_solution(State(problem), solution)
+                early = self.stopping is None and not solution.gap <= tol
+                audit.require(
+                    not (early and solution.status is Status.CONVERGED), "it has not converged"
+                )
+            return solution
 
     def _run(
         self, engine: Engine[Model], tol: float, max_iter: int, history: History, clock: Clock

@@ -82,4 +82,7 @@ class History:
 
     def restore(self, arrays: Mapping[str, Floats]) -> None:
         """Go on after what `arrays` gave."""
-        self._rows = list(zip(*(arrays[name].tolist() for name in self.NAMES), strict=True))
+        given = [np.asarray(arrays[name]) for name in self.NAMES]
+        if any(one.dtype.kind not in "if" or one.shape != given[0].shape for one in given):
+            raise ValueError("the columns of the history differ")
+        self._rows = list(zip(*(one.ravel().tolist() for one in given), strict=True))

@@ -9,12 +9,19 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
 from typing import Generic
 
+from polymargin.solvers import audit
 from polymargin.solvers.certificate import Certificate
 from polymargin.solvers.checkpoint import CheckpointError, CheckpointFile, Tree
-from polymargin.solvers.engines.base import Engine, Model, SavableEngine, Seen
+from polymargin.solvers.engines.base import (
+    Best,
+    Engine,
+    Model,
+    SavableEngine,
+    SavedBest,
+    Seen,
+)
 from polymargin.solvers.progress import History, Progress, Record, listeners
 from polymargin.solvers.stopping import Look, MostPasses, MostSeconds, Status, StoppingRule
 
@@ -45,14 +52,6 @@ class Clock:
     def total(self) -> float:
         """Seconds of all calls."""
         return self.before + self.now
-
-
-@dataclass(frozen=True)
-class Best(Generic[Model]):
-    """A model with its certificate."""
-
-    certificate: Certificate
-    model: Model | None  # None: the engine's own
 
 
 class Run(Generic[Model]):
@@ -285,21 +284,32 @@ class Run(Generic[Model]):
 
     def load_state_dict(self, state: Tree) -> None:
         """Go on from a state; the engine must have been made for the same problem."""
-        if state["n_iter"] > self.max_iter:
+        with audit.senseless():
+            self._load(state)
+
+    def _load(self, state: Tree) -> None:
+        n_iter = audit.count(state, "n_iter")
+        if n_iter > self.max_iter:
             raise CheckpointError(
-                f"The checkpoint is of pass {state['n_iter']}, past max_iter={self.max_iter}: "
+                f"The checkpoint is of pass {n_iter}, past max_iter={self.max_iter}: "
                 "raise max_iter, or remove the checkpoint to start afresh."
             )
-        self.n_iter = state["n_iter"]
-        self._certified = state["certified"]
+        self.n_iter = n_iter
+        self._certified = audit.count(state, "certified", -1)
+        has_best = "best" in state
+        audit.require(self._certified <= n_iter, "it was certified after its last pass")
+        audit.require(has_best == (self._certified >= 0), "it was certified without a model")
         self._visits, self._everyone = state["visits"]
-        self._guess = dict(state["guess"])
+        audit.require(type(self._visits) is type(self._everyone) is int, "its visits are none")
+        self._guess = {kind: audit.number(state["guess"], kind, 0.0) for kind in FIRST_GUESS}
         self._falls, self._before = state["falls"]
         self.history.restore(state["history"])
-        self.clock.before = state["seconds"]
-        self._savable.load_state_dict(state["engine"])
-        if "best" in state:
+        self.clock.before = audit.number(state, "seconds", 0.0)
+        saved = None
+        if has_best:
             best = state["best"]
-            found = Certificate(best["primal"], best["dual"])
-            self.best = Best(found, self._savable.load_model(best["model"]))
-            self.certificate = found
+            claim = Certificate(audit.number(best, "primal"), audit.number(best, "dual"))
+            saved = SavedBest(claim, best["model"])
+        self.best = self._savable.load_state_dict(state["engine"], saved)
+        if self.best is not None:
+            self.certificate = self.best.certificate

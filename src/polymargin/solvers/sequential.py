@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from polymargin.arrays import Indices
+from polymargin.solvers import audit
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.state import Pass, State, SweepTotals
 
@@ -91,6 +92,7 @@ class SequentialSchedule:
 
     def load_state_dict(self, state: Tree) -> None:
         """The inverse of `state_dict`."""
-        self.epsilon, self._effort = state["epsilon"], state["effort"]
-        self._violation[:] = state["violation"]
-        self._shrunk = state.get("shrunk")
+        n = self._state.problem.n_examples
+        self.epsilon, self._effort = audit.number(state, "epsilon"), audit.number(state, "effort")
+        self._violation[:] = audit.array(state, "violation", np.float64, (n,))
+        self._shrunk = audit.examples(state, "shrunk", n) if "shrunk" in state else None

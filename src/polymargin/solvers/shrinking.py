@@ -29,6 +29,7 @@ import numpy as np
 from polymargin.arrays import Indices
 from polymargin.core import core
 from polymargin.data.rows import Arranged, next_seed, shuffled
+from polymargin.solvers import audit
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.state import Pass, State, SweepTotals
 
@@ -150,8 +151,10 @@ class AdaptiveSchedule:
 
     def load_state_dict(self, state: Tree) -> None:
         """The inverse of `state_dict`."""
-        for name in self._SCALARS:
-            setattr(self, f"_{name}", state[name])
-        self._busy = state["busy"]
+        n = self._state.problem.n_examples
+        self._awake, self._mean = audit.flag(state, "awake"), audit.number(state, "mean", 0.0)
+        self._n_short, self._pass = audit.count(state, "n_short"), audit.count(state, "pass")
+        self._busy = audit.examples(state, "busy", n)
         if self._shrinking:
-            self._interval[:], self._next[:] = state["interval"], state["next"]
+            self._interval[:] = audit.array(state, "interval", np.float32, (n,))
+            self._next[:] = audit.array(state, "next", np.int32, (n,))

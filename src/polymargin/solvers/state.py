@@ -21,12 +21,15 @@ from polymargin.core import core
 from polymargin.data.rows import Arranged
 from polymargin.losses import Loss
 from polymargin.problem import Problem
+from polymargin.solvers import audit
+from polymargin.solvers.certificate import squared_norm
 from polymargin.solvers.checkpoint import Tree
 
 _NONE = np.empty(0)
 _REBUILD_BYTES = 256 * 2**20
 _TILE = 512  # features that are turned at a time
 CACHE_LINE = 64
+ADDED_UP = 1e-14  # what rounding leaves of a sum, in parts of its terms
 HUGE_PAGE = 2 * 2**20
 
 
@@ -148,6 +151,17 @@ class State:
         if not pb.has_intercept:
             return coef, np.zeros(pb.n_classes, coef.dtype)
         return coef, weights[rows, : pb.n_classes] * coef.dtype.type(pb.intercept_scaling)
+
+    def joined(self, coef: Floats, intercept: Floats) -> Floats:
+        """The inverse of `split`."""
+        pb, weights = self.problem, self.new_weights()
+        k, rows = pb.n_classes, len(weights) - pb.has_intercept
+        if coef.shape != (k, pb.n_features) or intercept.shape != (k,):
+            raise ValueError("weights of another problem")
+        weights[:rows, :k] = (coef if self.features is None else coef[:, self.features[:rows]]).T
+        if pb.has_intercept:
+            weights[rows, :k] = intercept / pb.intercept_scaling
+        return weights
 
     def set_cost(self, problem: Problem) -> None:
         """Go on with the same problem at other costs; the dual has to be made feasible for it."""
@@ -278,12 +292,33 @@ class State:
         return state if self.Y is None else state | {"Y": self.Y}
 
     def load_state_dict(self, state: Tree) -> None:
-        """The inverse of `state_dict`."""
-        self.kappa = state["kappa"]
-        for name in ("W", "gap", "threshold") if self.Y is None else ("W", "Y", "gap", "threshold"):
-            getattr(self, name)[:] = state[name]  # in place: the engine looks at them too
+        """The inverse of `state_dict`; the dual is known to be feasible."""
+        k, n = self.problem.n_classes, self.problem.n_examples
+        self.kappa = audit.number(state, "kappa", 0.0)
+        self.W[:] = audit.weights(state, "W", self.W, k)  # in place: the engine looks at it too
+        if self.Y is not None:
+            self.Y[:] = audit.weights(state, "Y", self.W, k)
+        audit.require(self.Y is not None or self.kappa == 0, "kappa without its centre")
         self._engine.dual_import(state["indptr"], state["classes"], state["values"])
+        self._check_weights()
+        self.gap[:] = audit.array(state, "gap", np.float64, (n,))
+        self.threshold[:] = audit.array(state, "threshold", self.dtype, (n,))
         self.problem.rows.load_state_dict(state["rows"])
+
+    def _check_weights(self) -> None:
+        """Raise unless W is that of the dual, but for rounding; certificates believe it.
+
+        In single precision they rebuild it themselves.
+        """
+        if self.dtype == np.float32:
+            return
+        centre = 0.0 if self.Y is None else self.kappa * math.sqrt(squared_norm(self.Y))
+        V, problem = self.rebuild(), self.problem
+        room = audit.ROUNDING[8] * (centre + math.sqrt(squared_norm(V)))
+        room += ADDED_UP * float(problem.c @ np.sqrt(problem.squared_norms))
+        V -= self.dual_weights()
+        off = math.sqrt(squared_norm(V))
+        audit.require(off <= room, "its weights are not those of its dual")
 
     def like_weights(self, values: Floats) -> Floats:
         """A copy, aligned as the weights are."""

@@ -4,7 +4,7 @@ Model files and checkpoints are such archives. Nothing here imports anything els
 """
 
 from polymargin.storage.archive import Archive, Format, write_archive
-from polymargin.storage.atomic import StrPath, fresh_name, replacing, sync
+from polymargin.storage.atomic import StrPath, fresh_name, naming, replacing, sync
 from polymargin.storage.digest import digest_of
 from polymargin.storage.errors import (
     DamagedFileError,
@@ -12,6 +12,7 @@ from polymargin.storage.errors import (
     NewerFileError,
     StorageError,
 )
+from polymargin.storage.limits import StringRoom, check_expansion
 from polymargin.storage.tree import Array, Decoder, Encoder, Json, checked_sparse
 
 __all__ = [
@@ -26,9 +27,12 @@ __all__ = [
     "NewerFileError",
     "StorageError",
     "StrPath",
+    "StringRoom",
+    "check_expansion",
     "checked_sparse",
     "digest_of",
     "fresh_name",
+    "naming",
     "replacing",
     "sync",
     "write_archive",

@@ -1,6 +1,7 @@
 """The container of model files and checkpoints: a zip archive of a JSON manifest and .npy arrays.
 
-Members are stored without compression, so that no member can be larger than the file. The manifest
+Members are stored without compression and may not overlap, so that together they are no larger than
+the file. The manifest
 lists every array with type, shape, size and SHA-256; an archive that differs from its manifest is
 refused before its arrays are read. The seal, at the end of the file (zip's comment), is the SHA-256
 of all that is in no array: headers, manifest and directory. Nothing is ever unpickled.
@@ -139,7 +140,7 @@ def _sound() -> Iterator[None]:
     """Raise whatever a damaged file makes the libraries raise as `DamagedFileError`."""
     try:
         yield
-    except StorageError:
+    except (StorageError, MemoryError):
         raise
     except Exception as error:
         raise DamagedFileError(f"it is damaged ({error})") from error

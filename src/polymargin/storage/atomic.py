@@ -23,14 +23,31 @@ def replacing(path: StrPath, *, via: StrPath | None = None) -> Iterator[IO[bytes
     path = Path(path)
     temporary = fresh_name(path) if via is None else Path(via)
     try:
-        with open(temporary, "w+b") as file:
-            yield file
-            sync(file)
-        os.replace(temporary, path)
+        with naming(path, temporary):
+            with open(temporary, "w+b") as file:
+                yield file
+                sync(file)
+            os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
+
+
+@contextmanager
+def naming(path: Path, temporary: Path) -> Iterator[None]:
+    """Let what the system says of a full disk or a folder name what was to be written.
+
+    It says nothing of the sort, or the name of the temporary file or folder.
+    """
+    try:
+        yield
+    except OSError as error:
+        found = error.filename
+        ours = found is None or str(temporary) in os.fspath(found)
+        if error.errno is None or not ours:
+            raise
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
 def fresh_name(path: Path) -> Path:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from polymargin.storage.errors import StorageError
+from polymargin.storage.limits import StringRoom
 
 Array = NDArray[Any]
 Json = Any  # what the json module takes and gives
@@ -34,7 +35,6 @@ _SPARSE = {"csr_array": sparse.csr_array, "csr_matrix": sparse.csr_matrix}
 _PARTS = ("data", "indices", "indptr")
 _DTYPES = ("float16", "float32", "float64", "int32", "int64")
 _NUMBERS = "biuf"
-_LARGEST_STRINGS = 2**28  # characters: each of them takes as many as the longest
 
 
 class Encoder:
@@ -47,6 +47,7 @@ class Encoder:
         self, encode_object: Callable[[object, str, Encoder], Json] = lambda *what: None
     ) -> None:
         self.arrays: list[Array] = []
+        self._strings = StringRoom()
         self._encode_object = encode_object
 
     def encode(self, value: object, where: str) -> Json:
@@ -86,6 +87,11 @@ class Encoder:
         if value.dtype.kind not in "UO" or not all(type(one) is str for one in values):
             raise StorageError(f"{where} is an array of type {value.dtype}")
         kind = "str" if value.dtype.kind == "U" else "object"
+        if kind == "str":
+            try:
+                self._strings.take(values)
+            except StorageError as error:
+                raise StorageError(f"{where} is {error}") from error
         return {"$strings": {"dtype": kind, "shape": list(value.shape), "values": values}}
 
     def _sparse(self, value: sparse.csr_array, where: str) -> Json:
@@ -100,7 +106,8 @@ class Decoder:
     """Turns JSON into values.
 
     ``read_array(name)`` gives an array of the archive, ``decode_object(json, decoder)`` the object
-    that JSON with "$object" describes.
+    that JSON with "$object" describes. An encoder names every array once; one that is named twice
+    is refused: a file must not ask for more than it holds.
     """
 
     def __init__(
@@ -109,6 +116,8 @@ class Decoder:
         decode_object: Callable[[dict[str, Json], Decoder], object] | None = None,
     ) -> None:
         self._read_array = read_array
+        self._named: set[str] = set()
+        self._room = StringRoom()
         self._decode_object = decode_object
 
     def decode(self, value: Json) -> Any:
@@ -127,9 +136,9 @@ class Decoder:
             case "$dict":
                 return {self.decode(key): self.decode(one) for key, one in content}
             case "$array":
-                return self._read_array(content)
+                return self._array(content)
             case "$strings":
-                return _strings(content)
+                return self._strings(content)
             case "$sparse":
                 data, indices, indptr = (self.decode(content[part]) for part in _PARTS)
                 maker = _SPARSE[content["class"]]
@@ -139,6 +148,23 @@ class Decoder:
             case "$object" if self._decode_object is not None:
                 return self._decode_object(value, self)
         raise ValueError(f"unknown entry {tag!r}: {content!r:.50}")
+
+    def _array(self, name: str) -> Array:
+        if name in self._named:
+            raise ValueError(f"the array {name!r} is named twice")
+        self._named.add(name)
+        return self._read_array(name)
+
+    def _strings(self, content: dict[str, Json]) -> Array:
+        values, shape = content["values"], tuple(content["shape"])
+        if not all(type(one) is str for one in values):
+            raise ValueError("an array of strings holds something else")
+        if content["dtype"] == "str":
+            self._room.take(values)
+            return np.array(values, dtype=np.str_).reshape(shape)
+        strings = np.empty(len(values), dtype=object)
+        strings[:] = values
+        return strings.reshape(shape)
 
 
 def checked_sparse(
@@ -157,19 +183,6 @@ def checked_sparse(
     X = maker((data, indices, indptr), shape=tuple(shape))
     X.check_format(full_check=True)
     return X
-
-
-def _strings(content: dict[str, Json]) -> Array:
-    values, shape = content["values"], tuple(content["shape"])
-    if not all(type(one) is str for one in values):
-        raise ValueError("an array of strings holds something else")
-    if content["dtype"] == "str":
-        if max(map(len, values), default=0) * len(values) > _LARGEST_STRINGS:
-            raise ValueError("an array of strings that would be too large")
-        return np.array(values, dtype=np.str_).reshape(shape)
-    strings = np.empty(len(values), dtype=object)
-    strings[:] = values
-    return strings.reshape(shape)
 
 
 def _a(value: object) -> str:

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from polymargin.solvers.certificate import Certificate
 from polymargin.solvers.checkpoint import Tree
@@ -29,6 +29,21 @@ class Seen:
     stalled: bool = False  # whether rounding allows nothing better
     note: str = ""  # what to print besides, where lines are printed
     passes: int = 1  # how many it counts as, where it was no pass over the examples
+
+
+@dataclass(frozen=True)
+class Best(Generic[Model]):
+    """A model with its certificate."""
+
+    certificate: Certificate
+    model: Model | None  # None: the engine's own
+
+
+class SavedBest(NamedTuple):
+    """What a checkpoint says of its best model."""
+
+    claim: Certificate
+    model: Tree
 
 
 class Engine(ABC, Generic[Model]):
@@ -68,13 +83,14 @@ class SavableEngine(Engine[Model]):
         """What the passes so far have left, as arrays and what JSON has."""
 
     @abstractmethod
-    def load_state_dict(self, state: Tree) -> None:
-        """Go on as the engine that gave this state would have, to the last bit."""
+    def load_state_dict(self, state: Tree, best: SavedBest | None) -> Best[Model] | None:
+        """Go on as the engine that gave this state would have, to the last bit.
+
+        The state may have been edited. Whatever certificates depend on is compared with the data:
+        a state that is none of this problem raises `CheckpointError`, or any error that a tree
+        without sense leads to. The best model comes back with a certificate of the data's.
+        """
 
     @abstractmethod
     def model_state(self, model: Model) -> Tree:
         """A model as arrays."""
-
-    @abstractmethod
-    def load_model(self, state: Tree) -> Model:
-        """The inverse of `model_state`."""

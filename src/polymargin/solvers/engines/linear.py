@@ -21,10 +21,11 @@ from polymargin.arrays import Floats, Indices
 from polymargin.core import core
 from polymargin.data.rows import shuffled
 from polymargin.problem import Problem
+from polymargin.solvers import audit
 from polymargin.solvers.acceleration import OuterLoop, initial_kappa, is_redundant
 from polymargin.solvers.certificate import Certificate, relative_gap, squared_norm
 from polymargin.solvers.checkpoint import Tree
-from polymargin.solvers.engines.base import SavableEngine, Seen
+from polymargin.solvers.engines.base import Best, SavableEngine, SavedBest, Seen
 from polymargin.solvers.newton.follow_up import FollowUp
 from polymargin.solvers.newton.handover import may_follow
 from polymargin.solvers.precision import Trust, starts_in_single, take_over
@@ -463,27 +464,56 @@ class LinearEngine(SavableEngine[LinearModel]):
             state["newton"] = self.newton.state_dict()
         return state if self.outer is None else state | {"outer": self.outer.state_dict()}
 
-    def load_state_dict(self, state: Tree) -> None:
+    def load_state_dict(self, state: Tree, best: SavedBest | None) -> Best[LinearModel] | None:
         """Go on from a state of the same problem and settings."""
-        if self._in_single and not state["single"]:
+        if self._in_single and not audit.flag(state, "single"):
             self._to_double()
-        self._first_is_plain, self._trust = False, Trust(**state["trust"])
-        if "outer" in state and self.outer is None:  # not from the start, or of an earlier C
-            self.outer = OuterLoop(self.state, state["state"]["kappa"], may_grow=False)
-        self.state.load_state_dict(state["state"])
-        self._dual_sum, self._v = state["dual_sum"], state["v"]
-        self._estimate = state["estimate"]
+        audit.require(state["single"] == self._in_single, "it is in single precision")
+        best_found = None if best is None else self._load_best(best)  # before the state is loaded
+        lost, passes, lowest = (state["trust"][name] for name in ("lost", "passes", "lowest"))
+        audit.require(type(passes) is int and isinstance(lowest, float), "what it trusts")
+        self._first_is_plain, self._trust = False, Trust(bool(lost), passes, lowest)
+        outer, swept = state.get("outer"), state["state"]
+        if outer is not None and self.outer is None:  # not from the start, or of an earlier C
+            self.outer = OuterLoop(self.state, audit.number(swept, "kappa"), may_grow=False)
+        audit.check_dual(self.problem, swept["indptr"], swept["classes"], swept["values"])
+        self.state.load_state_dict(swept)
+        self._dual_sum = audit.number(state, "dual_sum")
+        if "phase" not in state.get("newton", {}):  # which counts anew when it ends
+            found, room = self.state.dual_sum(), audit.ROUNDING[self.state.dtype.itemsize]
+            close = abs(self._dual_sum - found) <= room * (1.0 + found)
+            audit.require(close, "the sum of its dual is another")
+        self._v = self._checked_norm(state["v"])
+        self._estimate = audit.any_number(state, "estimate")
         self.plan.load_state_dict(state["plan"])
         self._rng.bit_generator.state = state["random"]
         if self.outer is not None:
             self.outer.load_state_dict(state["outer"])
         if self.newton is not None:
             self.newton.load_state_dict(state["newton"])
+        return best_found
+
+    def _checked_norm(self, v: object) -> float | None:
+        """``||V||^2`` as a file says it, with the bits that it had."""
+        if v is None:
+            return None
+        state = self.state
+        found, centre = squared_norm(state.dual_weights()), state.Y
+        size = found if centre is None else found + (state.kappa**2) * squared_norm(centre)
+        room = audit.ROUNDING[state.dtype.itemsize] * size
+        close = isinstance(v, float) and abs(v - found) <= room
+        audit.require(close, "the norm of its weights is another")
+        return float(v)  # type: ignore[arg-type]
+
+    def _load_best(self, best: SavedBest) -> Best[LinearModel]:
+        """The best model, whose certificate is what the data say."""
+        exact, block = self._exact, sparse.csr_array(best.model["block"])
+        weights = audit.weights(best.model, "weights", exact.W, self.problem.n_classes)
+        model = LinearModel(exact.like_weights(weights), block)
+        found = audit.evaluated(exact, model.weights, block, self.n_jobs)
+        audit.check_claim(best.claim, found, exact.dtype.itemsize)
+        return Best(best.claim, model)
 
     def model_state(self, model: LinearModel) -> Tree:
         """A model as arrays."""
         return {"weights": model.weights, "block": model.block}
-
-    def load_model(self, state: Tree) -> LinearModel:
-        """The inverse of `model_state`."""
-        return LinearModel(self._exact.like_weights(state["weights"]), state["block"])

@@ -22,11 +22,12 @@ from typing import Any
 
 import numpy as np
 
+from polymargin.solvers import audit
 from polymargin.solvers.certificate import relative_gap, squared_norm
 from polymargin.solvers.checkpoint import Tree
-from polymargin.solvers.engines.base import Seen
+from polymargin.solvers.engines.base import Best, SavedBest, Seen
 from polymargin.solvers.engines.part import Common, Share
-from polymargin.solvers.engines.partitions import PartitionEngine, Partitions
+from polymargin.solvers.engines.partitions import PartitionEngine, PartitionModel, Partitions
 from polymargin.solvers.newton.bracket import Bracket
 from polymargin.solvers.newton.faces import Doubles, has_faces
 from polymargin.solvers.newton.handover import CONSTANTS as LIMITS
@@ -230,11 +231,13 @@ class NewtonRounds(PartitionEngine):
         """The point, the best one, the strength, and the duals."""
         state = super().state_dict()
         known: Tree = {"point": self._point, "mu": self._mu, "accuracy": self._accuracy}
-        return state | {"newton": known | {"primal": self._primal}}
+        return state | {"newton": known}
 
-    def load_state_dict(self, state: Tree) -> None:
+    def load_state_dict(self, state: Tree, best: SavedBest | None) -> Best[PartitionModel] | None:
         """Go on from there; not to the last bit, as the preconditioner is another one."""
-        super().load_state_dict(state)
+        found = super().load_state_dict(state, best)
         known = state["newton"]
-        self._point, self._mu = known["point"], known["mu"]
-        self._accuracy, self._primal = known["accuracy"], known["primal"]
+        self._point = audit.array(known, "point", np.float64, self._point.shape)
+        self._mu, self._accuracy = audit.number(known, "mu"), audit.number(known, "accuracy")
+        self._primal = self.certify().primal
+        return found

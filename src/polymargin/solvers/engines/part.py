@@ -26,6 +26,7 @@ from scipy import sparse
 from polymargin.arrays import Codes, Doubles, Floats, Indices, Matrix
 from polymargin.losses import Loss
 from polymargin.problem import Problem
+from polymargin.solvers import audit
 from polymargin.solvers.engines.linear import sweep_mode
 from polymargin.solvers.newton.side import Looked, NewtonSide, Point
 from polymargin.solvers.shrinking import AdaptiveSchedule
@@ -237,6 +238,12 @@ class Part:
         """Rows ``a_i`` of its examples, and of which dual."""
         p, version = self.dual()
         return signed_dual(p, self.y, coupled=self.common.loss.coupled), version
+
+    def check_dual(self) -> None:
+        """Raise where the dual is not feasible."""
+        if self._state is not None:
+            p = self._state.dual_block()
+            audit.check_dual(self._state.problem, p.indptr, p.indices, p.data)
 
     def set_dual(self, p: sparse.csr_array) -> None:
         """Take over a dual."""

@@ -29,10 +29,11 @@ from scipy import sparse
 
 from polymargin.arrays import Floats
 from polymargin.core import core
-from polymargin.solvers.acceleration import CONSTANTS, Control, Phase
+from polymargin.solvers import audit
+from polymargin.solvers.acceleration import CONSTANTS, Control, Phase, loaded_control
 from polymargin.solvers.certificate import Certificate, relative_gap, squared_norm
 from polymargin.solvers.checkpoint import Tree
-from polymargin.solvers.engines.base import SavableEngine, Seen
+from polymargin.solvers.engines.base import Best, SavableEngine, SavedBest, Seen
 from polymargin.solvers.engines.part import Common, Part, Share, Version, add_up
 from polymargin.solvers.state import aligned_zeros
 
@@ -250,19 +251,32 @@ class PartitionEngine(SavableEngine[PartitionModel]):
         state |= {"kappa": self.kappa, "rounds": self._rounds, "control": control}
         return state | {"duals": duals}
 
-    def load_state_dict(self, state: Tree) -> None:
+    def load_state_dict(self, state: Tree, best: SavedBest | None) -> Best[PartitionModel] | None:
         """Go on from there; not to the last bit, as everybody is awake."""
-        self._Y[:], self._previous[:] = state["Y"], state["previous"]
-        self._mean[:], self.kappa, self._rounds = state["mean"], state["kappa"], state["rounds"]
-        control = state["control"]
-        self._control = Control(**control | {"phase": Phase(control["phase"])})
-        self.parts.set_duals(state["duals"])
+        k = self.common.n_classes
+        for name in ("Y", "previous", "mean"):
+            getattr(self, f"_{name}")[:] = audit.weights(state, name, self._W, k)
+        self.kappa = audit.number(state, "kappa", 0.0)
+        self._rounds = audit.count(state, "rounds")
+        self._control = loaded_control(state["control"])
+        duals = state["duals"]
+        good = isinstance(duals, list) and len(duals) == self.parts.n
+        good = good and all(sparse.issparse(one) and one.shape[1] == k for one in duals)
+        audit.require(good, "its duals are not those of the partitions")
+        self.parts.set_duals(duals)
+        self.parts.call("check_dual")
         self._take(self.parts.total("held"))
+        return None if best is None else self._certified(best)
+
+    def _certified(self, best: SavedBest) -> Best[PartitionModel]:
+        """The best model with a certificate of the dual that the partitions have now."""
+        weights = audit.weights(best.model, "weights", self._W, self.common.n_classes)
+        mean, self._mean = self._mean, weights
+        found = self.certify()
+        self._mean = mean
+        audit.require(found.gap < math.inf, f"its best model has the objectives {found}")
+        return Best(found, PartitionModel(weights, self._kept))
 
     def model_state(self, model: PartitionModel) -> Tree:
         """A model as arrays."""
-        return {"weights": model.weights, "dual": model.dual}
-
-    def load_model(self, state: Tree) -> PartitionModel:
-        """The inverse of `model_state`."""
-        return PartitionModel(state["weights"], state["dual"])
+        return {"weights": model.weights}

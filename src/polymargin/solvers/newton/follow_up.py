@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polymargin.arrays import Floats
+from polymargin.solvers import audit
 from polymargin.solvers.acceleration import OuterLoop
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.newton.handover import Handover, is_affordable
@@ -99,7 +100,7 @@ class FollowUp:
 
     def load_state_dict(self, known: Tree) -> None:
         """The inverse of `state_dict`; the state has been loaded before."""
-        self._kappa = known["kappa"]
+        self._kappa = audit.number(known, "kappa", 0.0)
         if "handover" not in known:
             self._handover = None
         elif self._handover is not None:

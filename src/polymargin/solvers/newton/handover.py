@@ -12,7 +12,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from polymargin.problem import Problem
+from polymargin.solvers import audit
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.newton.faces import has_faces
 from polymargin.solvers.state import State
@@ -122,5 +125,10 @@ class Handover:
 
     def load_state_dict(self, known: Tree) -> None:
         """The inverse of `state_dict`."""
-        self._passes = known["passes"]
-        self._work, self._gaps = list(known["work"]), list(known["gaps"])
+        self._passes = audit.count(known, "passes")
+        work, gaps = list(known["work"]), list(known["gaps"])
+        plain = all(type(one) in (int, float) for one in work + gaps) and len(work) == len(gaps)
+        audit.require(plain and work and gaps[-1] >= 0, "what it says of earlier passes")
+        ordered = (np.diff(work) >= 0).all() and (np.array(gaps[1:]) <= gaps[:-1]).all()
+        audit.require(ordered, "what it says of earlier passes")
+        self._work, self._gaps = work, gaps

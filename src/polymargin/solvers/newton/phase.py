@@ -26,6 +26,7 @@ import numpy as np
 from scipy import sparse
 
 from polymargin.arrays import Floats
+from polymargin.solvers import audit
 from polymargin.solvers.certificate import relative_gap, squared_norm
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.newton.bracket import Bracket
@@ -268,13 +269,22 @@ class NewtonPhase:
 
     def load_state_dict(self, known: Tree) -> None:
         """Go on as the phase that gave this `state_dict`, to the last bit."""
-        self.phi.mu, self._W, self._H = known["mu"], known["W"], known["margins"]
+        phi = self.phi
+        self.phi.mu = audit.number(known, "mu")
+        self._W = audit.array(known, "W", np.float64, self._W.shape)
+        margins = phi.margins(phi.scores(self._W))
+        self._H = audit.array(known, "margins", np.float64, margins.shape)
+        audit.require(np.allclose(self._H, margins, 1e-6, 1e-6), "its margins are others")
+        best = audit.array(known, "best", np.float64, self._W.shape)
         if "preconditioner" in known:
             recipe = known["preconditioner"]
-            diagonal = recipe["diagonal"].toarray()
-            self._preconditioner = Preconditioner(self.phi, recipe["rows"], diagonal, recipe["mu"])
+            rows, diagonal = audit.examples(recipe, "rows", phi.n), recipe["diagonal"]
+            audit.require(diagonal.shape == (len(rows), phi.n_classes), "its rows differ in number")
+            mu = audit.number(recipe, "mu")
+            self._preconditioner = Preconditioner(phi, rows, diagonal.toarray(), mu)
         self._find_centre()
         self._now = self._look(self.phi.maximiser(self._H)) if known["looked"] else None
-        self._best = known["best"]  # and the scalars: after the look, which changes some
+        self._best = best  # and the scalars: after the look, which changes some
         for name in self._SCALARS:
-            setattr(self, f"_{name}", known[name])
+            setattr(self, f"_{name}", audit.number(known, name))
+        self._steps = audit.count(known, "steps")

@@ -195,7 +195,7 @@ def test_a_dual_is_taken_over_from_another_precision(name):
         double.copy_dual(State(make_problem(name, n=80)))
 
 
-@pytest.mark.parametrize("name", ["crammer_singer", "top_k_beta", "top_k_alpha", "weston_watkins"])
+@pytest.mark.parametrize("name", ["crammer_singer", "top_k_beta", "top_k_alpha"])
 def test_what_a_visit_sees_of_a_smoothed_gap_is_never_too_small(name):
     """The value that a visit takes is a bound at the last threshold, exact at the optimum."""
     problem = make_problem(name)

@@ -20,8 +20,8 @@
 namespace pm {
 
 inline constexpr std::int64_t kBlock = 256;
-// Where one thread finds W in the second-level cache, to read it again costs less than more inner
-// products of examples do.
+// Where W is in the second-level cache and every visit changes all classes, to read W again costs
+// less than more inner products of examples do. For any number of threads: the bits are the same.
 inline constexpr std::int64_t kShortBlock = 64, kInCache = 1 << 20;
 inline constexpr std::int64_t kSubBlock = 32;
 
@@ -185,8 +185,8 @@ VisitTotals sweep_blocked(const Loss& loss, const DenseMatrix<T>& X, const Examp
                                      width, ranges.count() == 1 ? team.size() : 1),
                      VisitScratch<T>(static_cast<int>(width))});
     }
-    const bool in_cache = team.size() == 1 && X.d * ld * std::int64_t(sizeof(T)) <= kInCache;
-    const std::int64_t block = in_cache ? kShortBlock : kBlock;
+    const bool in_cache = X.d * ld * std::int64_t(sizeof(T)) <= kInCache;
+    const std::int64_t block = has_dense_rows<Loss> && in_cache ? kShortBlock : kBlock;
     for (std::int64_t at = 0; at < count; at += block) {
         const std::int64_t m = std::min(block, count - at);
         block_products(X, order + at, m, W, ld, team, products);

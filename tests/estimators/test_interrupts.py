@@ -63,7 +63,7 @@ def test_the_interpreter_is_interrupted_at_the_chosen_instruction():
     assert done == [0, 1, 2]
 
 
-# --- what was broken ---------------------------------------------------------------------------
+# --- one by one ---------------------------------------------------------------------------
 
 
 class Stopped(DualSolver):
@@ -130,7 +130,7 @@ def test_a_stream_is_whole_when_its_arrays_could_not_grow(monkeypatch):
 
 
 def test_a_class_that_came_with_an_interrupt_keeps_its_code(monkeypatch):
-    """LaRank had learned a class, and its label was forgotten: the next one took its place."""
+    """What LaRank has learned of a class stays that of its label, whatever comes next."""
     X, y = make_problem()
     clf = LaRankClassifier(random_state=0).partial_fit(X[y < 2], y[y < 2])
     epoch = LaRank.epoch

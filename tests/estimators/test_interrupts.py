@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import sys
 
+import numpy as np
 import pytest
 
+from polymargin import (
+    DualSolver,
+    KernelMulticlassSVC,
+    LaRankClassifier,
+    LinearMulticlassSVC,
+    StreamSolver,
+)
+from polymargin.solvers import stream
+from polymargin.solvers.engines.machine import LaRank
+from polymargin.solvers.state import State
+from tests.estimators import make_problem
 from tests.estimators.ctrl_c import CtrlC, points
 from tests.estimators.interrupted import SCENARIOS, attempts
 
@@ -49,3 +61,89 @@ def test_the_interpreter_is_interrupted_at_the_chosen_instruction():
     done = []
     assert not CtrlC(total + 1000).during(call)
     assert done == [0, 1, 2]
+
+
+# --- one by one ---------------------------------------------------------------------------
+
+
+class Stopped(DualSolver):
+    """One that is interrupted before it has a model."""
+
+    def solve(self, problem, **options):
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("kind", [LinearMulticlassSVC, KernelMulticlassSVC])
+def test_a_fit_without_a_model_changes_nothing(kind):
+    X, y = make_problem()
+    clf = kind(random_state=0).fit(X, y)
+    before, scores = dict(vars(clf)), clf.decision_function(X)
+    clf.solver = before["solver"] = Stopped()
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(10 * X[:, :5], y)
+    assert vars(clf) == before
+    np.testing.assert_array_equal(clf.decision_function(X), scores)
+
+
+def test_what_half_a_step_left_in_the_weights_does_not_count(monkeypatch):
+    """KeyboardInterrupt comes out, and the certificate is that of the dual's own weights."""
+    X, y = make_problem()
+    sweep = State.sweep
+
+    def interrupted(self, *arguments, **options):
+        sweep(self, *arguments, **options)
+        self.W[:] = np.inf
+        raise KeyboardInterrupt
+
+    clf = LinearMulticlassSVC(random_state=0, store_dual=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(State, "sweep", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            clf.fit(X, y)
+    np.testing.assert_allclose(clf.coef_, clf.dual_coef_ @ X, rtol=1e-9)
+    assert 0 < clf.dual_gap_ < 1
+    assert clf.fit(X, y).dual_gap_ <= clf.tol
+
+
+def test_a_stream_is_whole_when_its_arrays_could_not_grow(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, 4)), np.arange(200)  # of so many classes that arrays grow
+    clf = LinearMulticlassSVC(stream=StreamSolver(average=True), random_state=0)
+    clf.partial_fit(X[:5], y[:5])
+    made, calls = stream.aligned_zeros, []
+
+    def interrupted(*arguments):
+        calls.append(arguments)
+        if len(calls) == 2:  # the sums for the averages, when there is room for the weights
+            raise KeyboardInterrupt
+        return made(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stream, "aligned_zeros", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            clf.partial_fit(X[5:], y[5:])
+    seen = clf.n_samples_seen_
+    assert 5 <= seen < 200 and clf.predict(X).shape == (200,)
+    clf.partial_fit(X[seen:], y[seen:])
+    whole = LinearMulticlassSVC(stream=StreamSolver(average=True), random_state=0)
+    np.testing.assert_array_equal(clf.coef_, whole.partial_fit(X, y).coef_)
+
+
+def test_a_class_that_came_with_an_interrupt_keeps_its_code(monkeypatch):
+    """What LaRank has learned of a class stays that of its label, whatever comes next."""
+    X, y = make_problem()
+    clf = LaRankClassifier(random_state=0).partial_fit(X[y < 2], y[y < 2])
+    epoch = LaRank.epoch
+
+    def interrupted(self, *arguments):
+        epoch(self, *arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LaRank, "epoch", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            clf.partial_fit(X[y == 3], y[y == 3])
+    assert clf.classes_.tolist() == [0, 1, 3]
+    clf.partial_fit(X[y == 2], y[y == 2])
+    assert clf.classes_.tolist() == [0, 1, 2, 3]
+    assert clf.score(X, y) > 0.5

@@ -101,13 +101,23 @@ def test_text_in_csv(write):
         (["12345678901234567890", "1"], np.array(["12345678901234567890", "1"])),
         (["yes", "no"], np.array(["yes", "no"])),
         (["nan", "inf"], np.array(["nan", "inf"])),
-        (["not sure", " x "], np.array(["not sure", " x "])),
+        (["not sure", "x y"], np.array(["not sure", "x y"])),
     ],
 )
 def test_labels_are_integers_only_if_all_are(write, labels, expected):
     rows = "".join(f"{label},1\n" for label in labels)
     y = read_data(write("a.csv", "label,a\n" + rows)).y
     assert y.dtype.kind == expected.dtype.kind and np.array_equal(y, expected)
+
+
+def test_labels_are_without_the_spaces_around_them(write):
+    with pytest.warns(UserWarning, match="without the spaces around them: ' y' is 'y'"):
+        assert read_data(write("a.csv", "label,a\ny,1\n y,2\nz,3\n")).y.tolist() == ["y", "y", "z"]
+    path = write("a.jsonl", jsonl({"label": "y", "a": 1}, {"label": " y", "a": 2}))
+    with pytest.warns(UserWarning, match="' y' is 'y'"):
+        assert read_data(path).y.tolist() == ["y", "y"]
+    with pytest.warns(UserWarning, match="' 2' is '2'"):
+        assert read_data(write("a.csv", "label,a\n1,1\n 2,2\n")).y.tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -118,12 +128,16 @@ def test_labels_are_integers_only_if_all_are(write, labels, expected):
         ("a,y\n1,2\n1,\n", 3, 2, "the label is empty"),
         ("a,b,y\n1,2,3\n1,2\n", 3, None, "2 fields, where there are 3 columns"),
         ("a,a,y\n1,2,3\n", None, None, "several columns are named 'a'"),
-        ("a,y\nnan,2\n", None, None, "the value of example 1 in column 'a' is not finite"),
-        ("a,y\n1e999,2\n", None, None, "not finite"),
+        ("a,y\nnan,2\n", 2, 1, "the value of the column 'a' is not finite (nan)"),
+        ("a,y\n1,2\n\n1e999,2\n", 4, 1, "not finite"),
+        ("a,y\nNA,2\n", 2, 1, "the column 'a' holds 'NA', which is not a number"),
+        ('a,y\n1,"two\nlines"\nx,u\n', 4, 1, "the column 'a' holds 'x'"),
         ('a,y\n"1,2\n', 2, None, "not well-formed"),
         ("", None, None, "the file is empty"),
         ("a,y\n", None, None, "no examples"),
-        (b"a,y\n1,2\n\xff,3\n", None, None, "not UTF-8"),
+        ('a,y\n1,"2\n3,4\n', 3, None, "not well-formed"),
+        (b"a,y\n1,2\n\xff,3\n", 3, None, "not UTF-8"),
+        ("a,y\n1,2\n".encode("utf-16"), 1, None, "UTF-16"),
     ],
 )
 def test_errors_in_csv_are_located(write, content, line, column, reason):

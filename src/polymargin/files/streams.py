@@ -19,7 +19,7 @@ from polymargin.files.dataset import DataFileError
 from polymargin.storage import StrPath
 
 STDIN = "-"
-FORMATS = ("svmlight", "npz", "csv", "tsv", "parquet", "jsonl", "directory")
+FORMATS = ("svmlight", "npz", "csv", "tsv", "parquet", "jsonl", "text", "directory")
 _SUFFIXES = {
     **dict.fromkeys((".svm", ".svmlight", ".libsvm", ".txt", ".dat"), "svmlight"),
     **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
@@ -28,12 +28,34 @@ _SUFFIXES = {
     ".csv": "csv",
     ".tsv": "tsv",
 }
-_COMPRESSED = (".gz", ".bz2", ".xz")
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _COMPRESSIONS: tuple[tuple[bytes, Callable[..., Any], Callable[..., Any]], ...] = (
     (b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw), lambda: zlib.decompressobj(31)),
     (b"BZh", bz2.BZ2File, bz2.BZ2Decompressor),
     (b"\xfd7zXZ\x00", lzma.LZMAFile, lzma.LZMADecompressor),
+    (b"\x28\xb5\x2f\xfd", lambda raw: _zstd(raw), lambda: _Zstd()),
 )
+
+
+def _zstd(raw: Any) -> io.BufferedReader:
+    """A stream of zstd, which pyarrow decompresses."""
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise ImportError(
+            "files compressed with zstd are read by pyarrow: pip install 'polymargin[tables]'."
+        ) from error
+    return io.BufferedReader(pyarrow.CompressedInputStream(raw, "zstd"))
+
+
+class _Zstd:
+    """As much of the beginning as can be decompressed."""
+
+    def decompress(self, start: bytes, most: int) -> bytes:
+        with _zstd(io.BytesIO(start)) as stream:
+            return stream.read1(most)
+
+
 _DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 _SVMLIGHT_LINE = re.compile(rb"\s*[-+.\w]+(\s+(qid|\d+):\S+)*\s*(#.*)?$")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,12 @@ from sklearn.pipeline import Pipeline
 
 from polymargin.estimators import LinearMulticlassSVC, LinearMulticlassSVCCV
 
+if TYPE_CHECKING:
+    import pyarrow
+
 Linear: TypeAlias = LinearMulticlassSVC | LinearMulticlassSVCCV
 Features: TypeAlias = NDArray | sparse.csr_array
-Examples: TypeAlias = Features | Sequence[str]
+Examples: TypeAlias = "Features | Sequence[str] | pyarrow.Table"
 
 
 class Classifier(Protocol):

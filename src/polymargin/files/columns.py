@@ -15,6 +15,10 @@ from polymargin.files.dataset import DataFileError
 
 LABEL_NAMES = ("label", "y", "target", "class")
 TEXT_NAME = "text"
+MISSING = (  # what other programs write where there is no value
+    *("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-NaN", "-nan"),
+    *("NULL", "null", "None"),
+)
 _INDEX = re.compile(r"__index_level_[0-9]+__")  # where pandas keeps the index of a frame
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _DECIMAL = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
@@ -37,6 +41,7 @@ class Wanted:
     source: str = ""
     table: bool = False
     strings: Collection[str] = ()
+    need_label: bool = True
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,8 @@ def choose(names: Sequence[str], wanted: Wanted, *, last_column: bool) -> Choice
         features = [name for name in names if name not in (label, *where, *index)]
         if index:
             warnings.warn(
-                f"{wanted.source}: {_listed(index)}, the index of a frame, is no feature: left out",
+                f"{wanted.source}: {_index_words(index)}, where pandas writes the index of a "
+                "frame, is left out",
                 UserWarning,
                 stacklevel=2,
             )
@@ -111,7 +117,7 @@ def _label_column(
             raise DataFileError(f"label={wanted.label}, but there are {len(names)} columns")
         return names[wanted.label]
     if wanted.label is not None:
-        return wanted.label
+        return wanted.label if wanted.need_label or wanted.label in names else None
     by_lower = {name.lower(): name for name in reversed(names)}
     for name in LABEL_NAMES:
         if name in by_lower and by_lower[name] not in (text, *(wanted.features or ())):
@@ -135,6 +141,11 @@ def index_columns(names: Sequence[str]) -> list[str]:
         for i, name in enumerate(names)
         if _INDEX.fullmatch(name) or (i == 0 and name in ("", "Unnamed: 0"))
     ]
+
+
+def _index_words(index: Sequence[str]) -> str:
+    first, *_ = index
+    return f"the column {first!r}" if first else "the first column, which has no name"
 
 
 def _values(values: object) -> frozenset[str]:

@@ -37,8 +37,8 @@ class Dataset:
         Weights of the examples, where the file has some.
     table : pyarrow.Table or None
         Columns of all kinds, where they were asked for.
-    line_of : callable or None
-        Gives the line of the file in which an example stands, by its number from 0.
+    place_of : callable or None
+        Gives the file and the line of an example, as ``train.csv:7``, by its number from 0.
     """
 
     X: Matrix = None
@@ -49,7 +49,7 @@ class Dataset:
     label_name: str | None = None
     weight: NDArray | None = field(default=None, repr=False)
     table: pyarrow.Table = field(default=None, repr=False)
-    line_of: Callable[[int], int | None] | None = field(default=None, repr=False)
+    place_of: Callable[[int], str] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         lengths = {len(part) for part in (self.y, self.text, self.weight) if part is not None}
@@ -88,7 +88,7 @@ class Dataset:
         chosen = np.asarray(rows)
         if chosen.dtype == bool:
             chosen = np.flatnonzero(chosen)
-        line_of = self.line_of
+        place_of = self.place_of
         return replace(
             self,
             X=None if self.X is None else self.X[chosen],
@@ -96,7 +96,7 @@ class Dataset:
             text=None if self.text is None else [self.text[int(i)] for i in chosen],
             weight=None if self.weight is None else self.weight[chosen],
             table=None if self.table is None else self.table.take(chosen),
-            line_of=None if line_of is None else lambda i: line_of(int(chosen[i])),
+            place_of=None if place_of is None else lambda i: place_of(int(chosen[i])),
         )
 
 

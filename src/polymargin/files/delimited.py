@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, cast
 
-from polymargin.files.columns import Choice, Wanted, choose
+from polymargin.files.columns import MISSING, Choice, Wanted, choose
 from polymargin.files.dataset import DataFileError
 from polymargin.files.tables import Found, Source, need_pyarrow, not_a_number, not_finite
 
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     import pyarrow
 
 DELIMITERS = ",;\t|"
-MISSING = (  # what other programs write where there is no value
-    *("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-NaN", "-nan"),
-    *("NULL", "null", "None"),
-)
 _BLOCK = 1 << 20  # bytes that one thread reads at a time; no row may be longer
 _LARGEST_BLOCK = 1 << 30
 _LONGEST_FIELD = 2**31 - 1

@@ -33,6 +33,7 @@ def read_data(
     where: Where = None,
     table: bool = False,
     strings: Collection[str] = (),
+    need_label: bool = True,
     part: str | None = None,
     n_features: int | None = None,
     zero_based: ZeroBased = "auto",
@@ -67,6 +68,8 @@ def read_data(
     strings : collection of str, default=()
         Tables: columns whose values are to be strings, as they are written in CSV: a code such as
         ``007`` is a number otherwise.
+    need_label : bool, default=True
+        Tables: False, if a file without the column `label` has no labels.
     part : str, default=None
         Archives: read ``part_X`` and ``part_y`` instead of ``X`` and ``y``, for files with parts
         such as "train" and "test".
@@ -93,7 +96,7 @@ def read_data(
         What the system says about the file.
     """
     kind = detect_format(path) if format is None else format
-    wanted = Wanted(label, text, features, where, name_of(path), table, strings)
+    wanted = Wanted(label, text, features, where, name_of(path), table, strings, need_label)
     _refuse_unused(kind, wanted, part)
     with errors_in(path):
         match kind:

@@ -95,7 +95,7 @@ def as_dataset(found: Found, wanted: Wanted, dtype: DTypeLike) -> Dataset:
         else None,
         source=wanted.source,
         label_name=label,
-        line_of=line_of,
+        place_of=lambda row: f"{wanted.source}:{line_of(row)}",
     )
 
 

@@ -89,8 +89,8 @@ def _formats_as_options() -> Iterator[None]:
     try:
         yield
     except CommandError as error:
-        error.message = error.message.replace("give format=", "say it with --format")
-        raise
+        said = error.message.replace("give format=", "say it with --format")
+        raise CommandError(said, Exit(error.code)) from error
 
 
 def read_examples(

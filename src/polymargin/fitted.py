@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -13,9 +13,12 @@ from polymargin.arrays import Floats
 from polymargin.estimators import LinearMulticlassSVC, LinearMulticlassSVCCV
 from polymargin.storage import Array
 
+if TYPE_CHECKING:
+    import pyarrow
+
 Linear: TypeAlias = LinearMulticlassSVC | LinearMulticlassSVCCV
 Features: TypeAlias = Array | sparse.csr_array
-Examples: TypeAlias = Features | Sequence[str]
+Examples: TypeAlias = "Features | Sequence[str] | pyarrow.Table"
 
 
 class Classifier(Protocol):

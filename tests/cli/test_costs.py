@@ -38,7 +38,8 @@ def costs(tmp_path):
 def test_training_takes_them_and_the_model_remembers(run, csv, costs, numbers):
     X, y = numbers
     labels = np.array(CLASSES)[y - 1]
-    ran = run("train", csv, "--costs", costs, "--test", csv, "-o", "m.pmz", "--json")
+    arguments = ("--test", csv, "-o", "m.pmz", "--json", "--scale", "none")
+    ran = run("train", csv, "--costs", costs, *arguments)
     assert ran.code == Exit.OK
     model = polymargin.load("m.pmz")
     np.testing.assert_array_equal(model.cost_matrix, COSTS)

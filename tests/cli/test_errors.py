@@ -32,7 +32,7 @@ def test_without_arguments_there_is_help_or_a_word_about_what_is_missing(run):
     assert run().out == run("--help").out
     ran = run("train")
     assert ran.code == Exit.USAGE
-    assert ran.err == "error: Missing argument 'DATA'. (see polymargin train --help)\n"
+    assert ran.err == "error: Missing argument 'DATA...'. (see polymargin train --help)\n"
 
 
 def test_help_lists_every_command_and_the_version_is_that_of_the_package(run):
@@ -109,8 +109,8 @@ def test_test_data_are_checked_before_training(
     np.savez(tmp_path / "wide.npz", X=np.column_stack([X, X]), y=y)
     for training, test, said in (
         ("train.npz", "wide.npz", "has 8 features"),
-        (jsonl, "train.npz", "holds text"),
-        ("train.npz", jsonl, "holds numbers"),
+        (jsonl, "train.npz", "holds a table, but train.npz numbers"),
+        ("train.npz", jsonl, "train.npz holds numbers, but"),
         ("train.npz", svm, "in svmlight format"),
         (csv, "absent.csv", "no such file"),
     ):
@@ -125,7 +125,8 @@ def test_test_data_are_checked_before_training(
         ("bad.svm", "1 1:2\n2 1:x\n", "bad.svm:2:"),
         ("one.svm", "1 1:2\n1 1:3\n", "at least 2 classes"),
         ("cut.svm", "1 1:2\n2 3:", "cut.svm:2:"),
-        ("bad.csv", "a,label\n1,x\nhello,y\n", "bad.csv:3:1"),
+        ("bad.csv", "a,label\n1,x\n2,\n", "bad.csv:3:2: the label is empty"),
+        ("bad.csv", "a,label\n1,x\n1,y\n", "no column is left for the features (a: constant (1))"),
         ("short.csv", "a,b,label\n1,2,x\n1,y\n", "short.csv:3"),
         ("bad.jsonl", '{"text": "a b", "label": "x"}\n{"text": \n', "bad.jsonl:2"),
         ("no.jsonl", '{"text": "aa bb"}\n{"text": "cc dd"}\n', "--label"),

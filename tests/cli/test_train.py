@@ -58,17 +58,24 @@ def test_svmlight_gives_the_model_of_the_python_api(run, svm, numbers):
 
 @pytest.mark.parametrize(
     ("options", "model"),
-    [
-        ("--tol 1e-5 --no-intercept", Linear(tol=1e-5, fit_intercept=False)),
-        ("--loss top_k_beta --top-k 2", Linear(loss="top_k_beta", top_k=2)),
-        ("--class-weight balanced", Linear(class_weight="balanced")),
-        ("--weight pear=3", Linear(class_weight={"pear": 3.0})),
-        ("--intercept-scaling 2", Linear(intercept_scaling=2.0)),
+    [  # numbers of tables are standardised unless --scale says something else
+        ("", make_pipeline(StandardScaler(), Linear())),
+        ("--scale none --tol 1e-5 --no-intercept", Linear(tol=1e-5, fit_intercept=False)),
+        ("--scale none --loss top_k_beta --top-k 2", Linear(loss="top_k_beta", top_k=2)),
+        ("--scale none --class-weight balanced", Linear(class_weight="balanced")),
+        ("--scale none --weight pear=3", Linear(class_weight={"pear": 3.0})),
+        ("--scale none --intercept-scaling 2", Linear(intercept_scaling=2.0)),
         ("--scale standard", make_pipeline(StandardScaler(), Linear())),
-        ("--normalize", make_pipeline(Normalizer(), Linear())),
-        ("--kernel rbf --gamma 0.5", Kernel(gamma=0.5)),
-        ("--online --epochs 2 --gamma 0.5", polymargin.LaRankClassifier(n_epochs=2, gamma=0.5)),
-        ("--kernel poly --degree 2 --coef0 1", Kernel(kernel="poly", degree=2, coef0=1)),
+        ("--scale none --normalize", make_pipeline(Normalizer(), Linear())),
+        ("--scale none --kernel rbf --gamma 0.5", Kernel(gamma=0.5)),
+        (
+            "--scale none --online --epochs 2 --gamma 0.5",
+            polymargin.LaRankClassifier(n_epochs=2, gamma=0.5),
+        ),
+        (
+            "--scale none --kernel poly --degree 2 --coef0 1",
+            Kernel(kernel="poly", degree=2, coef0=1),
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -85,6 +92,8 @@ def test_options_reach_the_estimator(run, csv, numbers, options, model):
 
 def test_single_precision_stays_single(run, csv):
     assert run("train", csv, "--float32", "-o", "m.pmz").code == Exit.OK
+    assert polymargin.load("m.pmz")[-1].coef_.dtype == np.float32
+    assert run("train", csv, "--float32", "--scale", "none", "-o", "m.pmz").code == Exit.OK
     assert polymargin.load("m.pmz").coef_.dtype == np.float32
 
 

@@ -19,8 +19,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature na
 
 @pytest.fixture
 def fruit(run, csv):
-    """A model of words with spaces as labels."""
-    assert run("train", csv, "-q", "-o", "fruit.pmz").code == Exit.OK
+    """A model of words with spaces as labels, of a table of numbers as they are."""
+    assert run("train", csv, "-q", "-o", "fruit.pmz", "--scale", "none").code == Exit.OK
     return polymargin.load("fruit.pmz")
 
 

@@ -58,6 +58,51 @@ def test_no_labels(write):
         assert data.y is None and data.X.tolist() == [[2, 1]]
 
 
+@pytest.mark.parametrize("name", ["", "Unnamed: 0", "__index_level_0__"])
+def test_the_index_of_a_frame_is_no_feature(write, name):
+    path = write("a.csv", f"{name},a,y\n0,1.5,u\n1,2.5,v\n")
+    with pytest.warns(UserWarning, match="writes the index of a frame, is left out"):
+        data = read_data(path)
+    assert data.feature_names == ["a"] and data.X.tolist() == [[1.5], [2.5]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_data(path, features=[name], label="y").X.tolist() == [[0], [1]]
+
+
+def test_columns_of_all_kinds(write):
+    content = 'a,b,y\n1,x,u\n,"x\n2",v\n3,,u\n'
+    data = read_data(write("a.csv", content), table=True)
+    assert data.X is None and data.table.to_pydict() == {"a": [1, None, 3], "b": ["x", "x\n2", ""]}
+    assert data.y.tolist() == ["u", "v", "u"] and data.place_of(2).endswith("a.csv:5")
+    some = data.take([2])
+    assert some.table.to_pydict() == {"a": [3], "b": [""]} and some.place_of(0).endswith("a.csv:5")
+    with pytest.raises(ValueError, match="leave text= out"):
+        read_data(write("a.csv", content), table=True, text="b")
+
+
+def test_codes_are_read_as_they_are_written(write):
+    path = write("a.csv", "a,y\n007,u\n08,v\n")
+    assert read_data(path, table=True).table.to_pydict() == {"a": [7, 8]}
+    assert read_data(path, table=True, strings=["a"]).table.to_pydict() == {"a": ["007", "08"]}
+
+
+def test_a_text_per_line(write):
+    path = write("a.txt", "where is my card\n\nhello, you\n\n")
+    data = read_data(path, format="text")
+    assert data.text == ["where is my card", "", "hello, you"] and data.y is None
+
+
+def test_zstd_is_decompressed(write):
+    pyarrow = pytest.importorskip("pyarrow")
+    packed = pyarrow.compress(IRIS.encode(), codec="zstd", asbytes=True)
+    for name in ("iris.csv.zst", "iris"):
+        data = read_data(write(name, packed), label="species", format="csv")
+        assert data.X.tolist() == [[5.1, 3.5], [7, 3.2]]
+    assert read_data(write("iris", packed), label="species").n_examples == 2
+    with pytest.raises(DataFileError):
+        read_data(write("iris.csv.zst", packed[:-10]), label="species")
+
+
 def test_chosen_features_and_rows(write):
     content = "split,a,b,c,label\ntrain,1,2,x,u\ntest,3,4,y,v\nval,5,6,z,u\n"
     path = write("a.csv", content)
@@ -101,13 +146,23 @@ def test_text_in_csv(write):
         (["12345678901234567890", "1"], np.array(["12345678901234567890", "1"])),
         (["yes", "no"], np.array(["yes", "no"])),
         (["nan", "inf"], np.array(["nan", "inf"])),
-        (["not sure", " x "], np.array(["not sure", " x "])),
+        (["not sure", "x y"], np.array(["not sure", "x y"])),
     ],
 )
 def test_labels_are_integers_only_if_all_are(write, labels, expected):
     rows = "".join(f"{label},1\n" for label in labels)
     y = read_data(write("a.csv", "label,a\n" + rows)).y
     assert y.dtype.kind == expected.dtype.kind and np.array_equal(y, expected)
+
+
+def test_labels_are_without_the_spaces_around_them(write):
+    with pytest.warns(UserWarning, match="without the spaces around them: ' y' is 'y'"):
+        assert read_data(write("a.csv", "label,a\ny,1\n y,2\nz,3\n")).y.tolist() == ["y", "y", "z"]
+    path = write("a.jsonl", jsonl({"label": "y", "a": 1}, {"label": " y", "a": 2}))
+    with pytest.warns(UserWarning, match="' y' is 'y'"):
+        assert read_data(path).y.tolist() == ["y", "y"]
+    with pytest.warns(UserWarning, match="' 2' is '2'"):
+        assert read_data(write("a.csv", "label,a\n1,1\n 2,2\n")).y.tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -118,12 +173,16 @@ def test_labels_are_integers_only_if_all_are(write, labels, expected):
         ("a,y\n1,2\n1,\n", 3, 2, "the label is empty"),
         ("a,b,y\n1,2,3\n1,2\n", 3, None, "2 fields, where there are 3 columns"),
         ("a,a,y\n1,2,3\n", None, None, "several columns are named 'a'"),
-        ("a,y\nnan,2\n", None, None, "the value of example 1 in column 'a' is not finite"),
-        ("a,y\n1e999,2\n", None, None, "not finite"),
+        ("a,y\nnan,2\n", 2, 1, "the value of the column 'a' is not finite (nan)"),
+        ("a,y\n1,2\n\n1e999,2\n", 4, 1, "not finite"),
+        ("a,y\nNA,2\n", 2, 1, "the column 'a' holds 'NA', which is not a number"),
+        ('a,y\n1,"two\nlines"\nx,u\n', 4, 1, "the column 'a' holds 'x'"),
         ('a,y\n"1,2\n', 2, None, "not well-formed"),
         ("", None, None, "the file is empty"),
         ("a,y\n", None, None, "no examples"),
-        (b"a,y\n1,2\n\xff,3\n", None, None, "not UTF-8"),
+        ('a,y\n1,"2\n3,4\n', 3, None, "not well-formed"),
+        (b"a,y\n1,2\n\xff,3\n", 3, None, "not UTF-8"),
+        ("a,y\n1,2\n".encode("utf-16"), 1, None, "UTF-16"),
     ],
 )
 def test_errors_in_csv_are_located(write, content, line, column, reason):

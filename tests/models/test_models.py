@@ -13,12 +13,14 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
 
 import polymargin
 from polymargin import KernelMulticlassSVC, LaRankClassifier, LinearMulticlassSVC
@@ -156,8 +158,16 @@ def rbf(A, B):
             "tokenizer is a function",
         ),
         (
-            lambda: make_pipeline(FunctionTransformer(), linear()).fit(X, Y),
-            "step 'functiontransformer' .* FunctionTransformer",
+            lambda: make_pipeline(PolynomialFeatures(), linear()).fit(X, Y),
+            "step 'polynomialfeatures' .* PolynomialFeatures.* Use joblib or skops",
+        ),
+        (
+            lambda: make_pipeline(FunctionTransformer(np.abs), linear()).fit(X, Y),
+            "func is .* Use joblib or skops",
+        ),
+        (
+            lambda: make_pipeline(make_column_transformer((KMeans(2), [0])), linear()).fit(X, Y),
+            "step 'kmeans' of the ColumnTransformer is of type KMeans",
         ),
         (lambda: make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y), "last step"),
         (lambda: make_pipeline(StandardScaler(), linear(), memory="/tmp").fit(X, Y), "memory="),

@@ -14,6 +14,10 @@ Run = Callable[..., int | None]  # the exit status, where it is not 0
 F = TypeVar("F", bound=Callable[..., object])
 
 
+class OutputClosed(Exception):  # noqa: N818 (no error)
+    """The reader of the output went away, as `head` does."""
+
+
 class _Formatter(click.HelpFormatter):
     """Bold headings and coloured option names, which click leaves out when piped."""
 
@@ -35,6 +39,13 @@ class Group(click.Group):
     """The command with its subcommands, in the order in which they were added."""
 
     context_class = _Context
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the subcommand; the reader of its output may go away, which click calls an error."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise OutputClosed from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of the subcommands."""

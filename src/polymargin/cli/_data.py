@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import glob
+import os
 import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -17,6 +21,9 @@ from polymargin.cli._output import Output
 from polymargin.fitted import Features
 from polymargin.io import FORMATS, Dataset, detect_format, read_data
 
+if TYPE_CHECKING:
+    import pyarrow
+
 TABLES = ("csv", "tsv", "jsonl", "parquet")
 SPLIT_FIELD = "split"
 LABEL_HELP = (
@@ -24,6 +31,7 @@ LABEL_HELP = (
 )
 WHERE = "[FIELD=]VALUE,..."
 SPLIT_HELP = "Only rows with this value. [FIELD: split]"
+TEXT_HELP = "Column that holds text; may be repeated. [text, if any]"
 BASE_HELP = "Number of the first feature in svmlight files; auto: 0 if it occurs."
 
 
@@ -35,8 +43,8 @@ class DataOptions:
         "Data", "--format", type=click.Choice(FORMATS), help="[by the name or content]"
     )
     label: str | None = setting("Data", "--label", metavar="COLUMN", help=LABEL_HELP)
-    text: str | None = setting(
-        "Data", "--text", metavar="COLUMN", help="Column that holds text. [text, if any]"
+    text: tuple[str, ...] = setting(
+        "Data", "--text", multiple=True, metavar="COLUMN", help=TEXT_HELP
     )
     index_base: str = setting(
         "Data",
@@ -56,28 +64,61 @@ class DataOptions:
         return position - 1 if position > 0 else position
 
 
+@dataclass(frozen=True)
+class Columns:
+    """What to read of tables, beside what the options of a command say.
+
+    With `table`, columns of all kinds are read: those of `features` or all. `strings` are read as
+    they are written, `text` is the one that holds text, and `label` that of the labels, if it is
+    there.
+    """
+
+    features: Sequence[str] | None = None
+    table: bool = False
+    strings: Sequence[str] = ()
+    text: str | None = None
+    label: str | None = None
+
+
+EVERYTHING = Columns()
+
+
+@contextmanager
+def _formats_as_options() -> Iterator[None]:
+    """Let advice of the readers speak of options."""
+    try:
+        yield
+    except CommandError as error:
+        said = error.message.replace("give format=", "say it with --format")
+        raise CommandError(said, Exit(error.code)) from error
+
+
 def read_examples(
     path: str,
     options: DataOptions,
+    columns: Columns = EVERYTHING,
     *,
-    features: list[str] | None = None,
     dtype: DTypeLike = np.float64,
     output: Output | None = None,
+    kind: str | None = None,
 ) -> tuple[Dataset, str]:
     """Read a file ("-": standard input) and say its format; errors carry its name.
 
-    `features` are the columns to take of a table; `output` prints the reader's warnings. Features
-    of svmlight files keep their numbers: see `number_features`.
+    `output` prints the reader's warnings. Features of svmlight files keep their numbers: see
+    `number_features`. `kind` is the format where it is known.
     """
-    with reading(path), warnings.catch_warnings(record=True) as caught:
+    with _formats_as_options(), reading(path), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        kind = options.format or detect_format(path)
+        kind = options.format or kind or detect_format(path)
         arguments: dict[str, Any] = {"format": kind, "dtype": dtype}
         if kind in TABLES:
-            arguments |= {"label": options.label_column, "text": options.text}
-            arguments["features"] = features
-        elif options.text is not None or options.label is not None:
-            given = "--text" if options.text is not None else "--label"
+            label = options.label_column
+            arguments |= {"label": columns.label if label is None else label}
+            arguments |= {"need_label": label is not None, "text": columns.text}
+            arguments |= {"features": columns.features, "table": columns.table}
+            arguments |= {"strings": columns.strings}
+        elif options.text or options.label is not None:
+            given = "--text" if options.text else "--label"
             raise CommandError(
                 f"{given} names a column, but {path} in {kind} format has none", Exit.USAGE
             )
@@ -131,9 +172,114 @@ def _from_one(part: Dataset) -> Dataset:
     return replace(part, X=sparse.csr_array((X.data, X.indices - 1, X.indptr), shape=shape))
 
 
+def expanded(paths: Sequence[str]) -> list[str]:
+    """The files that are meant: patterns that the shell has left alone are looked up."""
+    found: list[str] = []
+    for path in paths:
+        if path == "-" or os.path.exists(path) or not glob.has_magic(path):
+            found.append(path)
+            continue
+        alike = sorted(glob.glob(path, recursive=True))
+        if not alike:
+            raise CommandError(f"{path}: no file has such a name")
+        found += alike
+    if found.count("-") > 1:
+        raise CommandError("standard input can be read only once", Exit.USAGE)
+    return found
+
+
+def named(paths: Sequence[str]) -> str:
+    """Files as messages say them."""
+    return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+
+
+def joined(parts: Sequence[Dataset]) -> Dataset:
+    """Examples of several files, one after the other."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    for part in parts[1:]:
+        if holds(part) != holds(first):
+            raise CommandError(f"{part.source} holds {holds(part)}, {first.source} {holds(first)}")
+        if (part.y is None) != (first.y is None):
+            without = part if part.y is None else first
+            raise CommandError(f"{without.source} has no labels, other files have")
+    starts = np.cumsum([0, *(part.n_examples for part in parts)])
+
+    def place_of(row: int) -> str:
+        i = int(np.searchsorted(starts, row, side="right")) - 1
+        part, row = parts[i], row - int(starts[i])
+        return f"{part.source}, row {row + 1}" if part.place_of is None else part.place_of(row)
+
+    y = None if first.y is None else _joined_labels([need_labels(part) for part in parts])
+    text = None if first.text is None else [one for part in parts for one in part.text or ()]
+    return replace(
+        first,
+        X=None if first.X is None else _joined_rows(parts),
+        y=y,
+        text=text,
+        table=None if first.table is None else _joined_tables(parts),
+        weight=None,
+        source=named([part.source for part in parts]),
+        place_of=place_of,
+    )
+
+
+def holds(data: Dataset) -> str:
+    """What the examples are."""
+    if data.X is None:
+        return "text" if data.table is None else "a table"
+    return "numbers" if isinstance(data.X, np.ndarray) else "sparse numbers"
+
+
+def _joined_labels(parts: Sequence[NDArray]) -> NDArray:
+    """Labels of one type: that of the first file, or strings."""
+    kinds = {"number" if part.dtype.kind in "iuf" else part.dtype.kind for part in parts}
+    if len(kinds) == 1:
+        return np.concatenate(parts)
+    return np.concatenate([np.array([_written(one) for one in part.tolist()]) for part in parts])
+
+
+def _joined_rows(parts: Sequence[Dataset]) -> Features:
+    widths = {part.X.shape[1] for part in parts}
+    if not isinstance(parts[0].X, np.ndarray):
+        for part in parts:
+            part.X.resize((part.X.shape[0], max(widths)))
+        return sparse.csr_array(sparse.vstack([part.X for part in parts]))
+    if len(widths) > 1:
+        raise CommandError(f"{named([p.source for p in parts])}: the files differ in their columns")
+    return np.concatenate([part.X for part in parts])
+
+
+def _joined_tables(parts: Sequence[Dataset]) -> pyarrow.Table:
+    import pyarrow
+
+    names = parts[0].table.column_names
+    for part in parts[1:]:
+        others = part.table.column_names
+        if set(others) != set(names):
+            odd = min(set(others) ^ set(names))
+            has, lacks = (part, parts[0]) if odd in others else (parts[0], part)
+            raise CommandError(f"{has.source} has a column {odd!r}, {lacks.source} has none")
+    tables = [part.table.select(names) for part in parts]
+    for name in names:  # a column of numbers in one file may be one of strings in the next
+        kinds = [table.schema.field(name).type for table in tables]
+        is_text = [pyarrow.types.is_string(kind) for kind in kinds]
+        if any(is_text) and not all(is_text):
+            tables = [
+                table.set_column(
+                    table.column_names.index(name), name, table.column(name).cast(pyarrow.string())
+                )
+                for table in tables
+            ]
+    return pyarrow.concat_tables(tables, promote_options="permissive")
+
+
 def describe_data(data: Dataset) -> str:
     """How many examples of what, and how many classes."""
-    what = "texts" if data.X is None else f"examples of {data.X.shape[1]:,} features"
+    what = "texts" if data.text is not None else "rows"
+    if data.X is not None:
+        what = f"examples of {data.X.shape[1]:,} features"
     classes = "no labels" if data.y is None else f"{len(np.unique(data.y)):,} classes"
     return f"{data.n_examples:,} {what}, {classes}"
 
@@ -150,6 +296,13 @@ def like_labels(y: NDArray, classes: NDArray) -> NDArray:
 
     The label 3 of one file and "3" of another are the same class.
     """
+    if classes.dtype.kind == "b" and y.dtype.kind in "OUS":
+        words = {"true": True, "false": False}
+        return np.array([words.get(label.lower(), label) for label in y.tolist()], dtype=object)
+    if classes.dtype.kind in "OUS" and y.dtype.kind == "b":  # True of JSON, "true" of CSV
+        known = {label.lower(): label for label in map(str, classes.tolist())}
+        written = [known.get(str(label).lower(), str(label)) for label in y.tolist()]
+        return np.array(written, dtype=object)
     if classes.dtype.kind in "OUS" and y.dtype.kind not in "OUS":
         return np.array([_written(label) for label in y.tolist()], dtype=object)
     if classes.dtype.kind in "iufb" and y.dtype.kind in "OUS":

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
@@ -69,6 +72,25 @@ def writing(path: str) -> Iterator[None]:
         raise
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror or error}", Exit.OUTPUT) from error
+
+
+@contextmanager
+def file_or_pipe(path: str) -> Iterator[str]:
+    """A file to write; for "-" one that goes to standard output when it is complete."""
+    if path != "-":
+        yield path
+        return
+    with TemporaryDirectory(prefix="polymargin-") as folder:
+        yield (written := str(Path(folder) / "written"))
+        with open(written, "rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+
+
+def check_piped(path: str | None) -> None:
+    """Refuse to write a file of bytes to a terminal."""
+    if path == "-" and sys.stdout.isatty():
+        raise CommandError("-o - is for a file or a program behind a pipe, not for a terminal")
 
 
 def check_output(path: str | None, inputs: tuple[str | None, ...] = ()) -> None:

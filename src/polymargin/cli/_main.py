@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import click
 
-from polymargin.cli._command import Group
+from polymargin.cli._command import Group, OutputClosed
 from polymargin.cli._errors import Exit
 from polymargin.cli._output import Output, colours, to_json
 from polymargin.cli.convert import convert
@@ -67,7 +67,7 @@ def _run(arguments: list[str]) -> int:
         return _fail(error.format_message() + hint, code, arguments)
     except (KeyboardInterrupt, click.Abort):
         return _fail("interrupted", Exit.INTERRUPTED, arguments)
-    except BrokenPipeError:  # the reader of the output went away, as `head` does
+    except (OutputClosed, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.OK
     except MemoryError as error:

@@ -54,13 +54,16 @@ class Output:
         if self.chatty:
             _echo(text, sys.stderr, fg="green")
 
-    def result(self, value: Mapping[str, object], lines: Iterable[str]) -> None:
-        """Print the result: the value as JSON, or lines for people."""
-        if self.as_json:
-            click.echo(to_json(value))
-        else:
-            for line in lines:
-                click.echo(line, color=colours(sys.stdout))
+    def result(
+        self, value: Mapping[str, object], lines: Iterable[str], *, aside: bool = False
+    ) -> None:
+        """Print the result: the value as JSON, or lines for people.
+
+        It goes `aside`, to standard error, where standard output has a file to carry.
+        """
+        stream = sys.stderr if aside else sys.stdout
+        for line in [to_json(value)] if self.as_json else lines:
+            click.echo(line, file=stream, color=colours(stream))
 
 
 def _echo(text: str, stream: TextIO, **style: Any) -> None:

@@ -15,7 +15,7 @@ from polymargin.cli._errors import CommandError, Exit
 from polymargin.losses import LOSSES, loss_class
 
 KERNELS = ["linear", "rbf", "poly", "sigmoid"]
-SCALERS = ["standard", "minmax", "maxabs"]
+SCALERS = ["standard", "minmax", "maxabs", "none"]
 TOP_K_LOSSES = [name for name in LOSSES if "top_k" in loss_class(name).parameters]
 WITH_COSTS = [name for name in LOSSES if "margins" in loss_class(name).parameters]
 SMOOTHED = [name for name in LOSSES if "smoothing" in loss_class(name).parameters]
@@ -69,11 +69,14 @@ _part = click.FloatRange(0, 1, min_open=True, max_open=True)
 class TrainOptions(DataOptions):
     """All that ``polymargin train`` takes beside its data; parameters of a model by their names."""
 
+    columns: tuple[str, ...] = _data("--columns", multiple=True, metavar="NAME,...", help="Columns of a table to use. [all]")
+    drop: tuple[str, ...] = _data("--drop", multiple=True, metavar="NAME,...", help="Columns of a table to leave out.")
+    dates: str = _data("--dates", type=click.Choice(["drop", "parts"]), default="drop", help="Leave columns of dates out, or make year, month, day, weekday of them.")
     test: str | None = _data("--test", metavar="FILE", help="Labelled examples to evaluate the model on.")
     test_split: str | None = _data("--test-split", metavar=WHERE, help="Evaluate on rows with this value.")
     holdout: float | None = _data("--holdout", type=_part, metavar="PART", help="Keep this part of the examples for evaluation.")
     cv: int | None = _data("--cv", type=click.IntRange(2), metavar="FOLDS", help="Cross-validate; writes a model only with -o.")
-    scale: str | None = _data("--scale", type=click.Choice(SCALERS), help="Scale the features; kept with the model.")
+    scale: str | None = _data("--scale", type=click.Choice(SCALERS), help="Scale the features; kept with the model. [tables: standard]")
     normalize: bool = _data("--normalize", is_flag=True, help="Scale each example to length 1; kept with the model.")
     float32: bool = _data("--float32", is_flag=True, help="Single precision: half the memory, and faster.")
     features: str = _text("--features", type=click.Choice(["tfidf", "hash"]), default="tfidf", help="What text becomes.")
@@ -166,6 +169,14 @@ def check_used(options: TrainOptions, written: dict[str, str]) -> None:
                 )
     if options.weights and options.class_weight:
         raise CommandError("--class-weight and --weight exclude each other", Exit.USAGE)
+
+
+def check_table_options(written: dict[str, str], source: str, kind: str) -> None:
+    """Refuse options for tables where there is none."""
+    for name in ("columns", "drop", "dates"):
+        if name in written:
+            reason = f"{written[name]} is for tables, but {source} is in {kind} format"
+            raise CommandError(reason, Exit.USAGE)
 
 
 def check_text_options(written: dict[str, str], source: str) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import DTypeLike
+from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer, TfidfVectorizer
@@ -19,12 +21,14 @@ from polymargin.cli._data import need_labels
 from polymargin.cli._errors import CommandError, Exit, about
 from polymargin.cli._output import Output
 from polymargin.cli._progress import Watch, progress_bar
+from polymargin.cli._tables import located
 from polymargin.cli._train_options import TrainOptions
 from polymargin.estimators import KernelMulticlassSVC, LaRankClassifier, LinearMulticlassSVC
 from polymargin.evaluation import Evaluation, compare, percent
 from polymargin.fitted import Classifier, Examples
 from polymargin.io import Dataset
 from polymargin.solvers import DualSolver, KernelSolver, watching
+from polymargin.tables import Column, table_steps
 
 Trained = LinearMulticlassSVC | KernelMulticlassSVC | LaRankClassifier
 Steps = list[tuple[str, BaseEstimator]]
@@ -65,20 +69,35 @@ def make_classifier(o: TrainOptions) -> Trained:
     return classifier
 
 
-def preparation(data: Dataset, options: TrainOptions, dtype: DTypeLike) -> Steps:
-    """Steps before the classifier; those for text already give unit rows."""
-    scale = options.scale
+def preparation(
+    data: Dataset, options: TrainOptions, dtype: DTypeLike, columns: Sequence[Column] = ()
+) -> Steps:
+    """Steps before the classifier; those for text already give unit rows.
+
+    `columns` say what each column of a table is for.
+    """
+    scale = None if options.scale == "none" else options.scale
     if data.text is not None:
         if scale is not None:
             raise CommandError("--scale is for numeric features, not for text", Exit.USAGE)
         return _text_steps(options, dtype)
     steps: Steps = []
-    dense = isinstance(data.X, np.ndarray)
+    dense = not sparse.issparse(data.X)
     if scale == "minmax" and not dense:
         raise CommandError("--scale minmax would fill sparse data; use maxabs", Exit.USAGE)
+    scaler = None
     if scale is not None:
         scalers = {"standard": StandardScaler(with_mean=dense), "minmax": MinMaxScaler()}
-        steps.append(("scale", scalers.get(scale, MaxAbsScaler())))
+        scaler = scalers.get(scale, MaxAbsScaler())
+    if data.table is not None:
+        steps += table_steps(
+            columns,
+            scaler=StandardScaler() if options.scale is None else scaler,
+            words=lambda: _words(options, dtype),
+            dtype=dtype,
+        )
+    elif scaler is not None:
+        steps.append(("scale", scaler))
     if options.normalize:
         steps.append(("normalize", Normalizer()))
     return steps
@@ -95,13 +114,23 @@ def _text_steps(o: TrainOptions, dtype: DTypeLike) -> Steps:
     return [("tfidf", TfidfVectorizer(**counted, **words, **weights))]
 
 
+def _words(options: TrainOptions, dtype: DTypeLike) -> BaseEstimator:
+    """A transformer of one column of text."""
+    steps = _text_steps(options, dtype)
+    return steps[0][1] if len(steps) == 1 else Pipeline(steps)
+
+
 def inputs_of(data: Dataset) -> Examples:
     """What the first step of a pipeline takes."""
-    examples: Examples = list(data.text) if data.text is not None else data.X
+    if data.text is not None:
+        return list(data.text)
+    examples: Examples = data.X if data.table is None else data.table
     return examples
 
 
-def fit(classifier: Trained, steps: Steps, data: Dataset, output: Output) -> Fit:
+def fit(
+    classifier: Trained, steps: Steps, data: Dataset, output: Output, dtype: DTypeLike = np.float64
+) -> Fit:
     """Fit the preparation and the classifier, with a progress bar.
 
     Ctrl-C while the classifier trains gives the best certified model so far.
@@ -109,10 +138,12 @@ def fit(classifier: Trained, steps: Steps, data: Dataset, output: Output) -> Fit
     watch = Watch()
     model = Pipeline([*steps, ("svm", classifier)]) if steps else classifier
     result = Fit(model, classifier, watch)
-    with about(data.source):
+    with located(data), about(data.source):
         X, y = inputs_of(data), need_labels(data)
         for _, step in steps:
             X = step.fit_transform(X, y)
+        if data.table is not None and hasattr(X, "astype"):
+            X = X.astype(dtype, copy=False)
         with (
             warnings.catch_warnings(record=True) as caught,
             progress_bar(watch, output.chatty) as see,
@@ -135,7 +166,9 @@ def fit(classifier: Trained, steps: Steps, data: Dataset, output: Output) -> Fit
             result.warning = str(warning.message)
         else:
             result.others.append(str(warning.message))
-    if data.feature_names is not None:  # those of a table's columns, as if a frame had been given
+    if (
+        data.X is not None and data.feature_names is not None
+    ):  # those of a table's columns, as if a frame had been given
         for step in (*(step for _, step in steps), classifier):
             step.feature_names_in_ = np.asarray(data.feature_names, dtype=object)
     return result
@@ -155,7 +188,12 @@ def hold_out(data: Dataset, part: float, seed: int) -> tuple[Dataset, Dataset]:
 
 
 def cross_validate(
-    classifier: Trained, steps: Steps, data: Dataset, folds: int, output: Output
+    classifier: Trained,
+    steps: Steps,
+    data: Dataset,
+    folds: int,
+    output: Output,
+    dtype: DTypeLike = np.float64,
 ) -> list[Evaluation]:
     """How good on each fold a model is that is trained on the others."""
     y = need_labels(data)
@@ -167,7 +205,7 @@ def cross_validate(
     with about(f"{data.source}: --cv {folds}"):
         for number, (train, test) in enumerate(splits, start=1):
             fresh = [(name, clone(step)) for name, step in steps]
-            done = fit(clone(classifier), fresh, data.take(train), output)
+            done = fit(clone(classifier), fresh, data.take(train), output, dtype)
             if done.interrupted:
                 raise KeyboardInterrupt
             predicted = done.model.predict(inputs_of(data.take(test)))

@@ -11,7 +11,7 @@ import click
 
 from polymargin.cli._command import command, option, takes
 from polymargin.cli._costs import Costs, read_costs
-from polymargin.cli._data import DataOptions, like_labels, need_labels
+from polymargin.cli._data import DataOptions, expanded, like_labels, named, need_labels
 from polymargin.cli._errors import check_output, writing
 from polymargin.cli._model import Model
 from polymargin.cli._output import Output, bold, facts, shorten, table
@@ -32,7 +32,7 @@ COSTS_HELP = "Costs between classes, as for train. [the model's]"
 
 @command(EXAMPLE)
 @click.argument("model")
-@click.argument("data")
+@click.argument("data", nargs=-1, required=True)
 @takes(DataOptions, "how")
 @option("Data", "--costs", metavar="FILE", help=COSTS_HELP)
 @option("Output", "--pairs", type=click.IntRange(0), default=PAIRS, help="Confused pairs to show.")
@@ -40,7 +40,7 @@ COSTS_HELP = "Costs between classes, as for train. [the model's]"
 @takes(Output, "output")
 def evaluate(
     model: str,
-    data: str,
+    data: tuple[str, ...],
     how: DataOptions,
     costs: str | None,
     pairs: int,
@@ -53,15 +53,16 @@ def evaluate(
     for which others most often. Examples with a label that the model does not know count as errors.
     With costs, the mean cost too, and what costs most first.
     """
-    check_output(report, (model, data, costs))
+    data = tuple(expanded(data))
+    check_output(report, (model, *data, costs))
     used = Model.load(model)
     table = None if costs is None else read_costs(costs, used.classes)
     tested = evaluate_on(used, used.read(data, how, output), output, table)
     if report:
-        about = {"model": model, "test data": source_of(data, how.split)}
+        about = {"model": model, "test data": source_of(named(data), how.split)}
         report_on(report, model, used, tested, about)
     found = as_dict(tested.found, pairs)
-    output.result({"model": model, "data": data, **found}, describe(tested.found, pairs))
+    output.result({"model": model, "data": named(data), **found}, describe(tested.found, pairs))
     if report:
         output.success(f"wrote {report}")
 
@@ -180,6 +181,10 @@ def report_on(
     title = f"{name}: {len(model.classes):,} classes"
     found: dict[str, Any] = {}
     if tested is not None:
-        found = {"evaluation": tested.found, "features": tested.X, "text": tested.data.text}
+        found = {
+            "evaluation": tested.found,
+            "features": tested.X,
+            "text": model.readable(tested.data),
+        }
     with writing(path):
         write_report(path, model.estimator, title=title, data=about, trace=trace, **found)

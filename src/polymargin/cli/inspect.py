@@ -50,9 +50,12 @@ def _lines(path: str, card: ModelCard) -> list[str]:
         ("file", f"{file}, written with {versions or 'unknown versions'}"),
     ]
     shown = {name: value for name, value in card.params.items() if value is not None}
+    columns = card.columns or []
+    about = ["", bold("columns"), *facts((name, text) for name, text in columns)]
     return [
         bold(f"{path}: {card.kind}"),
         *facts(pairs),
+        *(about if columns else []),
         "",
         bold("parameters"),
         *facts((name, _said(value)) for name, value in shown.items()),

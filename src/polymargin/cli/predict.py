@@ -26,7 +26,7 @@ EXAMPLE = """
 polymargin predict model.pmz new.jsonl -o labels.txt
 polymargin predict model.pmz test.svm --top-k 5
 polymargin predict model.pmz test.svm --proba -o probabilities.tsv
-zcat new.jsonl.gz | polymargin predict model.pmz - --scores
+echo 'where is my card' | polymargin predict model.pmz -
 """
 TOP_K_HELP = "The K best labels, separated by tabs."
 SCORES_HELP = "A column with the score of every class, under a header."
@@ -35,7 +35,7 @@ PROBA_HELP = "The same with probabilities, of a model that has them."
 
 @command(EXAMPLE)
 @click.argument("model")
-@click.argument("data")
+@click.argument("data", nargs=-1, required=True)
 @takes(DataOptions, "how")
 @option("Predictions", "--top-k", type=click.IntRange(1), metavar="K", help=TOP_K_HELP)
 @option("Predictions", "--scores", is_flag=True, help=SCORES_HELP)
@@ -44,7 +44,7 @@ PROBA_HELP = "The same with probabilities, of a model that has them."
 @takes(Output, "output")
 def predict(
     model: str,
-    data: str,
+    data: tuple[str, ...],
     how: DataOptions,
     top_k: int | None,
     scores: bool,
@@ -54,12 +54,13 @@ def predict(
 ) -> None:
     """Predict the examples of DATA with MODEL: a label per line.
 
+    Several files are read one after the other. A model of texts takes a text per line as well.
     With labels in DATA, the accuracy goes to standard error. With --json, a line is an object with
     the label, and with --top-k, --scores or --proba these too.
     """
     if scores and proba:
         raise CommandError("--scores and --proba exclude each other", Exit.USAGE)
-    check_output(target, (model, data))
+    check_output(target, (model, *data))
     used = Model.load(model)
     classes = used.classes
     if top_k is not None and top_k > len(classes):

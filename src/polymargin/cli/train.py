@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,17 +17,41 @@ from numpy.typing import DTypeLike, NDArray
 from polymargin.cli._command import command, takes
 from polymargin.cli._costs import read_costs
 from polymargin.cli._data import (
+    TABLES,
+    Columns,
     describe_data,
+    expanded,
+    holds,
+    joined,
     like_labels,
+    named,
     need_labels,
     number_features,
     read_examples,
 )
-from polymargin.cli._errors import CommandError, Exit, check_output, reading, writing
-from polymargin.cli._model import BASE, Model
+from polymargin.cli._errors import (
+    CommandError,
+    Exit,
+    check_output,
+    check_piped,
+    file_or_pipe,
+    reading,
+    writing,
+)
+from polymargin.cli._model import BASE, LABEL, TEXT, Model
 from polymargin.cli._output import Output, facts
+from polymargin.cli._tables import (
+    as_numbers,
+    as_text,
+    decide_columns,
+    located,
+    only_numbers,
+    only_text,
+    say_columns,
+)
 from polymargin.cli._train_options import (
     TrainOptions,
+    check_table_options,
     check_text_options,
     check_used,
     written_options,
@@ -44,11 +69,13 @@ from polymargin.cli.evaluate import as_dict, describe, evaluate_on, report_on, s
 from polymargin.estimators import KernelMulticlassSVC
 from polymargin.evaluation import Evaluation, cost_text, percent
 from polymargin.io import Dataset, convert_svmlight, detect_format, open_directory, save
+from polymargin.tables import Column, table_steps
 
 EXAMPLE = """
 polymargin train data.svm --loss weston_watkins --C 1 --test test.svm --report report.html \\
     -o model.pmz
 polymargin train mail.jsonl.gz --text text --label label --holdout 0.2 -o mail.pmz
+polymargin train orders.csv --label "Product Category" --text comment --drop customer
 polymargin train letter.csv --kernel rbf --gamma 0.1 --C 10 --scale standard -o letter.pmz
 """
 CODES = {
@@ -59,19 +86,23 @@ CODES = {
 
 
 @command(EXAMPLE)
-@click.argument("data")
+@click.argument("data", nargs=-1, required=True)
 @takes(TrainOptions, "options")
 @takes(Output, "output")
-def train(data: str, options: TrainOptions, output: Output) -> int:
+def train(data: tuple[str, ...], options: TrainOptions, output: Output) -> int:
     """Train a model on DATA and write it to a file.
 
     DATA is an svmlight file (also compressed), a CSV, Parquet, JSONL or NPZ file, a directory made
-    by `polymargin convert`, or - for standard input. Training stops when the duality gap proves
-    that the objective is within --tol of the best possible.
+    by `polymargin convert`, or - for standard input; or several files of a kind. Training stops
+    when the duality gap proves that the objective is within --tol of the best possible.
+
+    What each column of a table is for is found by a look at its values, and said.
     """
+    data = tuple(expanded(data))
     target, report = _target(data, options), options.report
     for path in (target, report):
-        check_output(path, (data, options.test, options.costs))
+        check_output(path, (*data, options.test, options.costs))
+    check_piped(target)
     if report and report == target:
         raise CommandError("--report and -o name the same file", Exit.USAGE)
     if report and target is None:
@@ -82,7 +113,9 @@ def train(data: str, options: TrainOptions, output: Output) -> int:
     result, code = _Result(), Exit.OK
     try:
         task = _read(data, options, output)
-        if task.training.text is None:
+        if task.kind not in TABLES:
+            check_table_options(written, task.training.source, task.kind)
+        if not task.has_text:
             check_text_options(written, task.training.source)
         done = _fit(classifier, task, options, result, output)
     except KeyboardInterrupt as error:
@@ -90,19 +123,20 @@ def train(data: str, options: TrainOptions, output: Output) -> int:
         raise CommandError(text, Exit.INTERRUPTED) from error
     if done is not None and target is not None:
         code = _finish(done, task, target, options, result, output)
-    output.result(result.value, result.lines)
+    output.result(result.value, result.lines, aside=target == "-")
     if target is not None:
-        output.success(f"wrote {target}" + (f" and {report}" if report else ""))
+        shown = "standard output" if target == "-" else target
+        output.success(f"wrote {shown}" + (f" and {report}" if report else ""))
     return code
 
 
-def _target(data: str, options: TrainOptions) -> str | None:
+def _target(data: tuple[str, ...], options: TrainOptions) -> str | None:
     """Where the model goes; None where cross-validation alone was asked for."""
     if options.target or options.cv:
         return options.target
-    if data == "-":
+    if data[0] == "-":
         raise CommandError("standard input has no name: give the model one with -o", Exit.USAGE)
-    return f"{Path(data).name.split('.')[0] or 'model'}.pmz"
+    return f"{Path(data[0]).name.split('.')[0] or 'model'}.pmz"
 
 
 @dataclass
@@ -124,35 +158,104 @@ class _Task:
     test: Dataset | None
     base: int | None  # the number of the first feature, of svmlight files
     dtype: DTypeLike
+    kind: str  # the format of the data
+    columns: Sequence[Column] = ()  # of tables
     held: object = None  # what must not go before the training is done
 
+    @property
+    def has_text(self) -> bool:
+        """Whether there is anything to make words of."""
+        return self.training.text is not None or any(one.kind == "text" for one in self.columns)
 
-def _read(data: str, options: TrainOptions, output: Output) -> _Task:
+    @property
+    def notes(self) -> dict[str, str | int | float | bool | None]:
+        """What the model file is to remember of the data."""
+        notes: dict[str, str | int | float | bool | None] = {}
+        if self.base is not None:
+            notes[BASE] = self.base
+        if self.training.label_name is not None:
+            notes[LABEL] = self.training.label_name
+        if only_text(self.columns) is not None:
+            notes[TEXT] = only_text(self.columns)
+        return notes
+
+
+def _read(data: tuple[str, ...], options: TrainOptions, output: Output) -> _Task:
     if options.holdout and (options.test or options.test_split):
         raise CommandError("--holdout cannot be used with --test or --test-split", Exit.USAGE)
     dtype = np.float32 if options.float32 else np.float64
     if options.memory_limit:
-        return _read_stored(data, options, dtype, output)
-    training, kind = read_examples(data, options, dtype=dtype, output=output)
-    parts = [training]
-    if options.test or options.test_split:
-        path = options.test or data
-        if path == "-" and data == "-":
+        if len(data) > 1:
+            raise CommandError("--memory trains on one file or directory", Exit.USAGE)
+        return _read_stored(data[0], options, dtype, output)
+    files = [_read_one(path, options, Columns(table=True), dtype, output) for path in data]
+    kinds = {kind for _, kind in files}
+    kind = files[0][1]
+    if len(kinds) > 1 and not kinds <= set(TABLES):
+        raise CommandError(f"the files are of different formats: {', '.join(sorted(kinds))}")
+    parts = [part for part, _ in files]
+    tested = options.test or options.test_split
+    if tested:
+        if "-" in data and options.test in (None, "-"):
             raise CommandError("standard input can be read only once: use --holdout", Exit.USAGE)
         how = replace(options, split=options.test_split)
-        test, test_kind = read_examples(path, how, features=training.feature_names, dtype=dtype)
-        if (kind == "svmlight") != (test_kind == "svmlight"):
-            raise CommandError(f"{path} is in {test_kind} format, but {training.source} in {kind}")
-        _check_alike(training, test)
-        parts.append(test)
+        columns = Columns(table=True, label=parts[0].label_name)
+        for path in [options.test] if options.test else data:
+            part, test_kind = _read_one(path, how, columns, dtype, None)
+            if (kind == "svmlight") != (test_kind == "svmlight"):
+                reason = f"{path} is in {test_kind} format, but {named(data)} in {kind}"
+                raise CommandError(reason)
+            parts.append(part)
     base = None
     if kind == "svmlight":
         parts, base = number_features(parts, options.index_base)
+    training = joined(parts[: len(data)])
+    test = joined(parts[len(data) :]) if tested else None
     if options.holdout:
-        parts = list(hold_out(parts[0], options.holdout, options.random_state))
-    for part in parts:
+        training, test = hold_out(training, options.holdout, options.random_state)
+    for part in (training, *([] if test is None else [test])):
         need_labels(part)
-    return _Task(data, parts[0], parts[1] if len(parts) == 2 else None, base, dtype)
+    if test is not None:
+        _check_alike(training, test)
+    found: list[Column] = []
+    if training.table is not None:
+        training, test, found = _use_columns(training, test, options, dtype, output)
+    return _Task(named(data), training, test, base, dtype, kind, found)
+
+
+def _read_one(
+    path: str, options: TrainOptions, columns: Columns, dtype: DTypeLike, output: Output | None
+) -> tuple[Dataset, str]:
+    """Read a file; of a table the columns of all kinds, for nothing is known of them yet."""
+    return read_examples(path, options, columns, dtype=dtype, output=output)
+
+
+def _use_columns(
+    training: Dataset,
+    test: Dataset | None,
+    options: TrainOptions,
+    dtype: DTypeLike,
+    output: Output,
+) -> tuple[Dataset, Dataset | None, list[Column]]:
+    """Decide what the columns of a table are for; make texts or numbers of a table of such only."""
+    columns = decide_columns(
+        training, options.columns, options.drop, options.text, dates=options.dates == "parts"
+    )
+    say_columns(columns, training.source, output)
+    text, numbers = only_text(columns), None
+    if text is None and options.scale == "none":
+        numbers = only_numbers(columns, training)
+    if text is None and numbers is None:
+        if test is not None:  # what is wrong with it is said before training
+            first = table_steps(columns)[0][1]
+            with located(test):
+                first.fit_transform(test.table)
+        return training, test, columns
+
+    def of_one_kind(data: Dataset) -> Dataset:
+        return as_text(data, text) if text is not None else as_numbers(data, numbers or (), dtype)
+
+    return of_one_kind(training), None if test is None else of_one_kind(test), columns
 
 
 def _read_stored(data: str, options: TrainOptions, dtype: DTypeLike, output: Output) -> _Task:
@@ -183,13 +286,13 @@ def _read_stored(data: str, options: TrainOptions, dtype: DTypeLike, output: Out
         if test_kind == "svmlight":
             written = options.index_base if base is None else str(base)
             test = number_features([test], written)[0][0]
-    return _Task(data, training, test, base, dtype, held)
+    return _Task(data, training, test, base, dtype, kind, held=held)
 
 
 def _check_alike(training: Dataset, test: Dataset) -> None:
     """Refuse test data that the model will not read, before it is trained."""
-    if (training.text is None) != (test.text is None):
-        kinds = ("numbers", "text") if training.text is None else ("text", "numbers")
+    kinds = [holds(part) for part in (training, test)]
+    if kinds[0] != kinds[1] and not all("numbers" in kind for kind in kinds):
         raise CommandError(f"{training.source} holds {kinds[0]}, but {test.source} {kinds[1]}")
     dense = [isinstance(part.X, np.ndarray) for part in (training, test)]
     if all(dense) and training.X.shape[1] != test.X.shape[1]:
@@ -210,15 +313,16 @@ def _fit(
     if options.costs:
         costs = read_costs(options.costs, np.unique(need_labels(data)))
         classifier.set_params(cost_matrix=costs)
-    steps = preparation(data, options, task.dtype)
+    steps = preparation(data, options, task.dtype, task.columns)
     output.note(f"{data.source}: {describe_data(data)}")
     if options.cv:
-        _say_folds(cross_validate(classifier, steps, data, options.cv, output), result)
+        folds = cross_validate(classifier, steps, data, options.cv, output, task.dtype)
+        _say_folds(folds, result)
         if not options.target:
             return None
     if options.checkpoint:
         classifier.set_params(checkpoint=options.checkpoint)
-    return fit(classifier, steps, data, output)
+    return fit(classifier, steps, data, output, task.dtype)
 
 
 def _say_folds(folds: list[Evaluation], result: _Result) -> None:
@@ -259,8 +363,8 @@ def _finish(
     done: Fit, task: _Task, target: str, options: TrainOptions, result: _Result, output: Output
 ) -> Exit:
     """Write the model first; then evaluate it and report."""
-    with writing(target):
-        save(done.model, target, notes={} if task.base is None else {BASE: task.base})
+    with writing(target), file_or_pipe(target) as place:
+        save(done.model, place, notes=task.notes)
     for warning in done.others:
         output.warn(warning)
     if done.interrupted:
@@ -271,7 +375,7 @@ def _finish(
     elif done.warning:
         output.warn(done.warning)
     _say_training(done, target, result)
-    model, tested = Model(done.model), None
+    model, tested = Model(done.model, dict(task.notes)), None
     if task.test is not None:
         tested = evaluate_on(model, task.test, output)
         found = as_dict(tested.found)

@@ -41,7 +41,8 @@ def to_onnx(
     path : path, default=None
         A file to write it to.
     dtype : {float32, float64}, default=float32
-        Type of the input ``X`` and of the computation. Pipelines that start from text are float32.
+        Type of the input ``X`` and of the computation. Pipelines that start from text or from
+        tables are float32.
     locale : str, default="C.UTF-8"
         Text: the locale whose rules turn letters to lower case. It must exist where the model
         runs, as this one does on Linux; None leaves it to the runtime.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -15,6 +16,7 @@ from polymargin.estimators.probabilities import temperature_of
 from polymargin.fitted import Linear, per_class
 from polymargin.models import ModelFileError
 from polymargin.storage import Array
+from polymargin.tables import TableColumns
 
 try:
     import onnx
@@ -22,12 +24,15 @@ try:
     from skl2onnx.common import data_types as types
 except ImportError as error:
     raise ImportError("ONNX needs packages: pip install 'polymargin[onnx]'.") from error
+from polymargin.export._onnx_tables import CONVERTERS, SHAPES, inputs_of
+
 if TYPE_CHECKING:
     from onnx import ModelProto
     from skl2onnx.common._container import ModelComponentContainer
     from skl2onnx.common._topology import Operator, Scope, Variable
 
 OPSET = 17
+Options = dict[str, str | None]
 OUTPUTS = ("label", "scores", "probabilities")
 Node = tuple[str, list[str], str, dict[str, int]]  # kind, inputs, output, options
 # from X, weights, constants and labels to label and scores
@@ -61,7 +66,15 @@ def convert(model: Linear | Pipeline, dtype: np.dtype, locale: str | None) -> Mo
     check_is_fitted(model)
     labels = _label_tensor(last.classes_)
     _register()
-    if isinstance(first, CountVectorizer):
+    special: dict[str, object] = {}
+    if isinstance(first, TableColumns):  # what it does is for the program that gives the columns
+        inputs = inputs_of(first, types.FloatTensorType)
+        model = Pipeline(model.steps[1:])
+        special = {
+            "custom_conversion_functions": CONVERTERS,
+            "custom_shape_calculators": SHAPES,
+        }
+    elif isinstance(first, CountVectorizer):
         inputs = [("text", types.StringTensorType([None, 1]))]
     else:
         kind = types.FloatTensorType if dtype == np.float32 else types.DoubleTensorType
@@ -73,13 +86,17 @@ def convert(model: Linear | Pipeline, dtype: np.dtype, locale: str | None) -> Mo
             name="polymargin",
             initial_types=inputs,
             target_opset={"": OPSET, "ai.onnx.ml": 3},
-            options=_text_options(first, locale),
+            options=_options(steps, locale),
+            **special,
         )
     except (RuntimeError, ValueError) as error:  # a step or a setting that it does not know
         first_line = str(error).strip().splitlines()[0]
         raise ModelFileError(f"skl2onnx cannot convert this pipeline: {first_line}") from error
     proto.producer_name = "polymargin"
-    onnx.helper.set_model_props(proto, {"classes": json.dumps(labels.tolist())})
+    about = {"classes": json.dumps(labels.tolist())}
+    if isinstance(first, TableColumns):  # the inputs' names have letters, digits and _ only
+        about["columns"] = json.dumps(first.get_feature_names_out().tolist(), ensure_ascii=False)
+    onnx.helper.set_model_props(proto, about)
     onnx.checker.check_model(proto)
     return proto
 
@@ -97,12 +114,18 @@ def _label_tensor(classes: Array) -> Array:
     return np.array(labels, dtype=object)
 
 
-def _text_options(
-    vectorizer: BaseEstimator, locale: str | None
-) -> dict[int, dict[str, str | None]] | None:
+def _options(steps: list[BaseEstimator], locale: str | None) -> dict[int, Options] | None:
+    """What skl2onnx is to do about the columns of text."""
+    found = list(steps)
+    for step in steps:
+        if isinstance(step, ColumnTransformer):
+            found += [one for _, one, _ in step.transformers_]
+    words = [one for one in found if isinstance(one, CountVectorizer)]
+    return {id(one): _text_options(one, locale) for one in words} or None
+
+
+def _text_options(vectorizer: CountVectorizer, locale: str | None) -> Options:
     """What skl2onnx is to do about words, so that they come out as in scikit-learn."""
-    if not isinstance(vectorizer, CountVectorizer):
-        return None
     differences = {
         "analyzer='char'": vectorizer.analyzer != "word",
         "sublinear_tf=True": getattr(vectorizer, "sublinear_tf", False),
@@ -115,7 +138,7 @@ def _text_options(
                 "differ. Train without it to export to ONNX."
             )
     pattern = _TOKENS.get(vectorizer.token_pattern, vectorizer.token_pattern)
-    return {id(vectorizer): {"locale": locale, "tokenexp": pattern}}
+    return {"locale": locale, "tokenexp": pattern}
 
 
 def _register() -> None:

@@ -5,8 +5,9 @@ from polymargin.files.directory import convert_svmlight, open_directory, write_d
 from polymargin.files.read import read_data
 from polymargin.files.sources import BlockSource, write_blocks
 from polymargin.files.stored import StoredMatrix
-from polymargin.files.streams import FORMATS, detect_format
+from polymargin.files.streams import FORMATS, detect_format, detect_text_format
 from polymargin.files.svmlight import iter_svmlight, write_svmlight
+from polymargin.files.tables import need_pyarrow
 
 __all__ = [
     "FORMATS",
@@ -16,7 +17,9 @@ __all__ = [
     "StoredMatrix",
     "convert_svmlight",
     "detect_format",
+    "detect_text_format",
     "iter_svmlight",
+    "need_pyarrow",
     "open_directory",
     "read_data",
     "write_blocks",

@@ -15,6 +15,11 @@ from polymargin.files.dataset import DataFileError
 
 LABEL_NAMES = ("label", "y", "target", "class")
 TEXT_NAME = "text"
+MISSING = (  # what other programs write where there is no value
+    *("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "-NaN", "-nan"),
+    *("NULL", "null", "None"),
+)
+_INDEX = re.compile(r"__index_level_[0-9]+__")  # where pandas keeps the index of a frame
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _DECIMAL = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
@@ -24,13 +29,19 @@ Where = Mapping[str, object] | None
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the caller asked for; see :func:`polymargin.io.read_data`."""
+    """What the caller asked for; see :func:`polymargin.io.read_data`.
+
+    `strings` are columns that are to be read as they are written, where the format leaves a choice.
+    """
 
     label: Label = None
     text: str | None = None
     features: Sequence[str] | None = None
     where: Where = None
     source: str = ""
+    table: bool = False
+    strings: Collection[str] = ()
+    need_label: bool = True
 
 
 @dataclass(frozen=True)
@@ -41,6 +52,17 @@ class Choice:
     text: str | None
     features: list[str]
     where: dict[str, frozenset[str]] = field(default_factory=dict)
+    is_table: bool = False  # features are columns of any kind, not numbers
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the examples are texts."""
+        return self.text is not None
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether the examples are rows of numbers."""
+        return not self.is_text and not self.is_table
 
     @property
     def all(self) -> list[str]:
@@ -59,7 +81,7 @@ def choose(names: Sequence[str], wanted: Wanted, *, last_column: bool) -> Choice
         raise DataFileError(f"several columns are named {repeated[0]!r}")
     where = {name: _values(values) for name, values in (wanted.where or {}).items()}
     text = wanted.text
-    if text is None and wanted.features is None and TEXT_NAME in names:
+    if text is None and wanted.features is None and TEXT_NAME in names and not wanted.table:
         text = TEXT_NAME
     label = _label_column(names, wanted, text, last_column)
     if text is not None:
@@ -67,8 +89,16 @@ def choose(names: Sequence[str], wanted: Wanted, *, last_column: bool) -> Choice
     elif wanted.features is not None:
         features = list(wanted.features)
     else:
-        features = [name for name in names if name != label and name not in where]
-    choice = Choice(label, text, features, where)
+        index = index_columns(names)
+        features = [name for name in names if name not in (label, *where, *index)]
+        if index:
+            warnings.warn(
+                f"{wanted.source}: {_index_words(index)}, where pandas writes the index of a "
+                "frame, is left out",
+                UserWarning,
+                stacklevel=2,
+            )
+    choice = Choice(label, text, features, where, wanted.table)
     missing = [name for name in choice.all if name not in names]
     if missing:
         raise DataFileError(f"there is no column {missing[0]!r}; the columns are {_listed(names)}")
@@ -87,7 +117,7 @@ def _label_column(
             raise DataFileError(f"label={wanted.label}, but there are {len(names)} columns")
         return names[wanted.label]
     if wanted.label is not None:
-        return wanted.label
+        return wanted.label if wanted.need_label or wanted.label in names else None
     by_lower = {name.lower(): name for name in reversed(names)}
     for name in LABEL_NAMES:
         if name in by_lower and by_lower[name] not in (text, *(wanted.features or ())):
@@ -102,6 +132,20 @@ def _label_column(
         stacklevel=2,
     )
     return names[-1]
+
+
+def index_columns(names: Sequence[str]) -> list[str]:
+    """The columns in which pandas writes the index of a frame."""
+    return [
+        name
+        for i, name in enumerate(names)
+        if _INDEX.fullmatch(name) or (i == 0 and name in ("", "Unnamed: 0"))
+    ]
+
+
+def _index_words(index: Sequence[str]) -> str:
+    first, *_ = index
+    return f"the column {first!r}" if first else "the first column, which has no name"
 
 
 def _values(values: object) -> frozenset[str]:
@@ -126,8 +170,9 @@ def no_rows(choice: Choice, seen: Mapping[str, Collection[str]]) -> DataFileErro
     )
 
 
-def labels_from_text(labels: Sequence[str]) -> NDArray:
+def labels_from_text(labels: Sequence[str], source: str) -> NDArray:
     """Integers if all are written as such, floats if all have a decimal point, else strings."""
+    labels = _stripped(labels, source)
     if all(map(_INTEGER.fullmatch, labels)):
         return np.array([int(label) for label in labels], dtype=np.int64)
     if all(map(_DECIMAL.fullmatch, labels)):
@@ -135,7 +180,9 @@ def labels_from_text(labels: Sequence[str]) -> NDArray:
     return np.array(labels, dtype=np.str_)
 
 
-def labels_from_values(labels: Sequence[object], lines: Sequence[int]) -> NDArray:
+def labels_from_values(
+    labels: Sequence[object], lines: Sequence[int | None], source: str
+) -> NDArray:
     """Labels that have types already (of JSON or Parquet), which must be the same for all."""
     kinds = {bool: "truth values", int: "numbers", float: "numbers", str: "strings"}
     first = kinds.get(type(labels[0])) if len(labels) else "strings"
@@ -143,13 +190,27 @@ def labels_from_values(labels: Sequence[object], lines: Sequence[int]) -> NDArra
         kind = kinds.get(type(label))
         if kind is None:
             raise DataFileError(f"the label is {label!r}; expected a string or a number", line=line)
+        if kind == "strings" and not str(label).strip():
+            raise DataFileError("the label is empty", line=line)
         if kind != first:
             reason = f"the label {label!r} is not of the kind of the labels before ({first})"
             raise DataFileError(reason, line=line)
-    try:
-        y = np.array(labels, dtype=np.str_ if first == "strings" else None)
-    except OverflowError:
-        y = np.array(labels, dtype=object)
-    if y.dtype.kind not in "biufU" or (y.dtype.kind == "f" and not np.isfinite(y).all()):
+    if first == "strings":
+        return np.array(_stripped([str(label) for label in labels], source), dtype=np.str_)
+    y = np.array(labels)
+    if y.dtype.kind not in "biuf" or (y.dtype.kind == "f" and not np.isfinite(y).all()):
         raise DataFileError("there are labels too large for a number, or not finite")
     return y
+
+
+def _stripped(labels: Sequence[str], source: str) -> list[str]:
+    """Labels without the spaces around them."""
+    spaced = [label for label in labels if label != label.strip()]
+    if spaced:
+        warnings.warn(
+            f"{source}: labels are taken without the spaces around them: {spaced[0]!r} is "
+            f"{spaced[0].strip()!r}",
+            UserWarning,
+            stacklevel=2,
+        )
+    return [label.strip() for label in labels]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+if TYPE_CHECKING:
+    import pyarrow
 
 Matrix = Any  # a dense or a CSR array; SciPy has no types
 
@@ -19,7 +22,7 @@ class Dataset:
     Attributes
     ----------
     X : csr_array, ndarray or None
-        Features, a row per example; None for text.
+        Features, a row per example; None for text and for tables.
     y : ndarray or None
         Labels: integers, floats or strings; None where the file has none.
     text : sequence of str or None
@@ -32,6 +35,10 @@ class Dataset:
         The column that the labels came from.
     weight : ndarray or None
         Weights of the examples, where the file has some.
+    table : pyarrow.Table or None
+        Columns of all kinds, where they were asked for.
+    place_of : callable or None
+        Gives the file and the line of an example, as ``train.csv:7``, by its number from 0.
     """
 
     X: Matrix = None
@@ -41,22 +48,29 @@ class Dataset:
     source: str = ""
     label_name: str | None = None
     weight: NDArray | None = field(default=None, repr=False)
+    table: pyarrow.Table = field(default=None, repr=False)
+    place_of: Callable[[int], str] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         lengths = {len(part) for part in (self.y, self.text, self.weight) if part is not None}
         if self.X is not None:
             lengths.add(self.X.shape[0])
-        if self.X is None and self.text is None:
-            raise ValueError("A Dataset needs X or text.")
+        if self.table is not None:
+            lengths.add(self.table.num_rows)
+        if self.X is None and self.text is None and self.table is None:
+            raise ValueError("A Dataset needs X, text or a table.")
         if len(lengths) > 1:
             raise ValueError(f"X, y and text differ in length: {sorted(lengths)}.")
-        if self.feature_names is not None and len(self.feature_names) != self.X.shape[1]:
+        names = self.feature_names
+        if self.X is not None and names is not None and len(names) != self.X.shape[1]:
             raise ValueError("There must be one name for each column of X.")
 
     @property
     def n_examples(self) -> int:
         """The number of examples."""
-        return int(self.X.shape[0]) if self.X is not None else len(self.text or ())
+        if self.X is not None:
+            return int(self.X.shape[0])
+        return len(self.text or ()) if self.table is None else int(self.table.num_rows)
 
     def take(self, rows: ArrayLike) -> Dataset:
         """Give the examples with these numbers, or where this mask is True.
@@ -74,12 +88,15 @@ class Dataset:
         chosen = np.asarray(rows)
         if chosen.dtype == bool:
             chosen = np.flatnonzero(chosen)
+        place_of = self.place_of
         return replace(
             self,
             X=None if self.X is None else self.X[chosen],
             y=None if self.y is None else self.y[chosen],
             text=None if self.text is None else [self.text[int(i)] for i in chosen],
             weight=None if self.weight is None else self.weight[chosen],
+            table=None if self.table is None else self.table.take(chosen),
+            place_of=None if place_of is None else lambda i: place_of(int(chosen[i])),
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,11 +12,14 @@ from numpy.typing import DTypeLike, NDArray
 
 from polymargin.files.columns import Label, Wanted, Where
 from polymargin.files.dataset import DataFileError, Dataset
+from polymargin.files.delimited import read_delimited
 from polymargin.files.directory import open_directory
+from polymargin.files.json_lines import read_json_lines
 from polymargin.files.npz import read_npz, with_features
-from polymargin.files.streams import FORMATS, detect_format, errors_in, name_of
+from polymargin.files.parquet import read_parquet
+from polymargin.files.streams import FORMATS, detect_format, errors_in, name_of, open_bytes
 from polymargin.files.svmlight import ZeroBased, read_svmlight
-from polymargin.files.tables import read_csv, read_jsonl, read_parquet
+from polymargin.files.tables import Source, as_dataset
 from polymargin.storage import StrPath
 
 
@@ -28,6 +31,9 @@ def read_data(
     text: str | None = None,
     features: Sequence[str] | None = None,
     where: Where = None,
+    table: bool = False,
+    strings: Collection[str] = (),
+    need_label: bool = True,
     part: str | None = None,
     n_features: int | None = None,
     zero_based: ZeroBased = "auto",
@@ -39,10 +45,12 @@ def read_data(
     Parameters
     ----------
     path : path or "-"
-        The file; "-" is standard input. Files compressed with gzip, bzip2 or xz are recognised by
-        their content.
-    format : {"svmlight", "npz", "csv", "tsv", "parquet", "jsonl", "directory"}, default=None
-        None: by the name of the file, or by its content where the name does not tell.
+        The file; "-" is standard input. Files compressed with gzip, bzip2, xz or zstd are
+        recognised by their content. Tables and zstd need ``polymargin[tables]``.
+    format : {"svmlight", "npz", "csv", "tsv", "parquet", "jsonl", "text", "directory"}, \
+            default=None
+        None: by the name of the file, or by its content where the name does not tell. "text" is a
+        text on each line, without labels.
     label : str, int or False, default=None
         Tables: the column of the labels, by name or by position. None is the column named
         "label", "y", "target" or "class"; without such a one, the last column of CSV and TSV (with
@@ -55,6 +63,13 @@ def read_data(
     where : mapping, default=None
         Tables: keep only rows in which these columns have this value, or one of these values:
         ``where={"split": ["train", "val"]}``.
+    table : bool, default=False
+        Tables: give the features as `table`, with columns of all kinds, in place of `X` or `text`.
+    strings : collection of str, default=()
+        Tables: columns whose values are to be strings, as they are written in CSV: a code such as
+        ``007`` is a number otherwise.
+    need_label : bool, default=True
+        Tables: False, if a file without the column `label` has no labels.
     part : str, default=None
         Archives: read ``part_X`` and ``part_y`` instead of ``X`` and ``y``, for files with parts
         such as "train" and "test".
@@ -71,7 +86,7 @@ def read_data(
     Returns
     -------
     Dataset
-        With `X` or `text`, and `y` where there are labels.
+        With `X`, `text` or `table`, and `y` where there are labels.
 
     Raises
     ------
@@ -81,7 +96,7 @@ def read_data(
         What the system says about the file.
     """
     kind = detect_format(path) if format is None else format
-    wanted = Wanted(label, text, features, where, name_of(path))
+    wanted = Wanted(label, text, features, where, name_of(path), table, strings, need_label)
     _refuse_unused(kind, wanted, part)
     with errors_in(path):
         match kind:
@@ -91,12 +106,10 @@ def read_data(
                 )
             case "npz":
                 data = read_npz(path, part=part, n_features=n_features, dtype=dtype)
-            case "csv" | "tsv":
-                data = read_csv(path, wanted, dtype, delimiter="\t" if kind == "tsv" else None)
-            case "jsonl":
-                data = read_jsonl(path, wanted, dtype)
-            case "parquet":
-                data = read_parquet(path, wanted, dtype)
+            case "csv" | "tsv" | "jsonl" | "parquet":
+                data = _read_table(kind, path, wanted, dtype)
+            case "text":
+                data = Dataset(text=_read_lines(path), source=name_of(path))
             case "directory":
                 data = open_directory(path)
             case _:
@@ -113,12 +126,41 @@ def read_data(
     return data
 
 
+def _read_table(kind: str, path: StrPath, wanted: Wanted, dtype: DTypeLike) -> Dataset:
+    if np.dtype(dtype) not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be float32 or float64, got {np.dtype(dtype)}.")
+    if wanted.table and wanted.text is not None:
+        raise ValueError("With table=True, text is a column of the table: leave text= out.")
+    source = Source(path)
+    if kind == "jsonl":
+        found = read_json_lines(source, wanted)
+    elif kind == "parquet":
+        found = read_parquet(source, wanted)
+    else:
+        found = read_delimited(source, wanted, "\t" if kind == "tsv" else None)
+    return as_dataset(found, wanted, dtype)
+
+
+def _read_lines(path: StrPath) -> list[str]:
+    """A text per line; empty lines at the end are none."""
+    with open_bytes(path) as stream:
+        try:
+            lines = stream.read().decode("utf-8-sig").splitlines()
+        except UnicodeDecodeError as error:
+            raise DataFileError(f"not UTF-8 text ({error.reason})") from error
+    while lines and not lines[-1]:
+        lines.pop()
+    return lines
+
+
 def _refuse_unused(kind: str, wanted: Wanted, part: str | None) -> None:
     """Say so where an argument has no meaning for this format, rather than ignore it."""
     given = [name for name in ("text", "features", "where") if getattr(wanted, name) is not None]
     if wanted.label not in (None, False):
         given.append("label")
-    if given and kind in ("svmlight", "npz", "directory"):
+    if wanted.table:
+        given.append("table")
+    if given and kind in ("svmlight", "npz", "directory", "text"):
         raise ValueError(f"{given[0]}= chooses among columns; a file in {kind} format has none.")
     if part is not None and kind != "npz":
         raise ValueError("part= is for .npz files only.")

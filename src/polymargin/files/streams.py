@@ -19,7 +19,7 @@ from polymargin.files.dataset import DataFileError
 from polymargin.storage import StrPath
 
 STDIN = "-"
-FORMATS = ("svmlight", "npz", "csv", "tsv", "parquet", "jsonl", "directory")
+FORMATS = ("svmlight", "npz", "csv", "tsv", "parquet", "jsonl", "text", "directory")
 _SUFFIXES = {
     **dict.fromkeys((".svm", ".svmlight", ".libsvm", ".txt", ".dat"), "svmlight"),
     **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
@@ -28,12 +28,34 @@ _SUFFIXES = {
     ".csv": "csv",
     ".tsv": "tsv",
 }
-_COMPRESSED = (".gz", ".bz2", ".xz")
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 _COMPRESSIONS: tuple[tuple[bytes, Callable[..., Any], Callable[..., Any]], ...] = (
     (b"\x1f\x8b", lambda raw: gzip.GzipFile(fileobj=raw), lambda: zlib.decompressobj(31)),
     (b"BZh", bz2.BZ2File, bz2.BZ2Decompressor),
     (b"\xfd7zXZ\x00", lzma.LZMAFile, lzma.LZMADecompressor),
+    (b"\x28\xb5\x2f\xfd", lambda raw: _zstd(raw), lambda: _Zstd()),
 )
+
+
+def _zstd(raw: Any) -> io.BufferedReader:
+    """A stream of zstd, which pyarrow decompresses."""
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise ImportError(
+            "files compressed with zstd are read by pyarrow: pip install 'polymargin[tables]'."
+        ) from error
+    return io.BufferedReader(pyarrow.CompressedInputStream(raw, "zstd"))
+
+
+class _Zstd:
+    """As much of the beginning as can be decompressed."""
+
+    def decompress(self, start: bytes, most: int) -> bytes:
+        with _zstd(io.BytesIO(start)) as stream:
+            return stream.read1(most)
+
+
 _DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
 _SVMLIGHT_LINE = re.compile(rb"\s*[-+.\w]+(\s+(qid|\d+):\S+)*\s*(#.*)?$")
 
@@ -103,13 +125,45 @@ def detect_format(path: StrPath) -> str:
             suffixes.pop()
         if suffixes and suffixes[-1] in _SUFFIXES:
             return _SUFFIXES[suffixes[-1]]
+    start = _start(path)
+    with errors_in(path):
+        return _by_content(start)
+
+
+def detect_text_format(path: StrPath, column: str) -> str:
+    """The same for a file of texts: "text", one on each line, where it is nothing else.
+
+    Comma-separated values are told from texts with commas by the name of a column.
+    """
+    if not is_stdin(path) and (os.path.isdir(path) or not _may_be_text(path)):
+        return detect_format(path)
+    start = _start(path)
+    if (
+        start.startswith((b"PK\x03\x04", b"PAR1"))
+        or start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{"
+    ):
+        return _by_content(start)
+    first = start.partition(b"\n")[0].decode("utf-8-sig", errors="replace")
+    cells = [cell.strip().strip('"').strip() for cell in re.split("[,;\t|]", first)]
+    if column in cells:
+        return "tsv" if "\t" in first else "csv"
+    return "text"
+
+
+def _may_be_text(path: StrPath) -> bool:
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    suffixes = suffixes[:-1] if suffixes and suffixes[-1] in _COMPRESSED else suffixes
+    return not suffixes or suffixes[-1] not in _SUFFIXES or suffixes[-1] in (".txt", ".dat")
+
+
+def _start(path: StrPath) -> bytes:
+    """The first bytes, decompressed; standard input can still be read from its beginning."""
     with _open_raw(path) as raw:
         start = _decompressed_start(raw.peek(65536)[:65536])
     if not start and not is_stdin(path):  # a compressed block longer than what was looked at
         with open_bytes(path) as stream:
             start = stream.read(4096)
-    with errors_in(path):
-        return _by_content(start)
+    return start
 
 
 def _decompressed_start(start: bytes) -> bytes:

@@ -1,14 +1,11 @@
-"""Reading tables with a label column: CSV, TSV, JSON lines and Parquet."""
+"""Tables with a label column, read by pyarrow: what is common to CSV, JSON lines and Parquet."""
 
 from __future__ import annotations
 
-import csv
 import io
-import itertools
-import json
-from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,298 +14,223 @@ from numpy.typing import DTypeLike, NDArray
 from polymargin.files.columns import (
     Choice,
     Wanted,
-    choose,
     labels_from_text,
     labels_from_values,
     no_rows,
 )
 from polymargin.files.dataset import DataFileError, Dataset
-from polymargin.files.streams import open_bytes
-from polymargin.storage import Json, StrPath
+from polymargin.files.streams import is_stdin, open_bytes
+from polymargin.storage import StrPath
 
 if TYPE_CHECKING:
-    from _csv import Reader
-
     import pyarrow
 
-_DELIMITERS = ",;\t|"
-_LONGEST_FIELD = 2**31 - 1
+
+class Source:
+    """A file that can be opened more than once; so can standard input, which is kept."""
+
+    def __init__(self, path: StrPath) -> None:
+        self.path = path
+        self._kept: bytes | None = None
+
+    @contextmanager
+    def open(self) -> Iterator[io.BufferedIOBase]:
+        """Its bytes, decompressed."""
+        if not is_stdin(self.path):
+            with open_bytes(self.path) as stream:
+                yield stream
+            return
+        if self._kept is None:
+            with open_bytes(self.path) as stream:
+                self._kept = stream.read()
+        yield io.BytesIO(self._kept)
 
 
-class Rows:
-    """The rows of a table that were asked for, as they are read."""
+@dataclass(frozen=True)
+class Found:
+    """A table as its reader found it.
 
-    def __init__(self, choice: Choice) -> None:
-        self.choice = choice
-        self.labels: list[Json] = []
-        self.texts: list[str] = []
-        self.values = array("d")  # of one row after the other
-        self.lines: list[int] = []  # in the file; none for CSV, where all cells are strings
-        self._seen: dict[str, set[str]] = {condition: set() for condition in choice.where}
+    `line_of` gives the line in the file of a row; `explain` raises a located error if a row is not
+    what was wanted, and is called where something was seen to be wrong. Labels `from_text` are
+    numbers if they are written as such.
+    """
 
-    def wants(self, row: Mapping[str, object]) -> bool:
-        """Whether a row has the values asked for."""
-        found = {condition: str(row[condition]) for condition in self.choice.where}
-        for condition, value in found.items():
-            self._seen[condition].add(value)
-        return all(found[condition] in allowed for condition, allowed in self.choice.where.items())
-
-    def none(self) -> DataFileError:
-        """The error for no rows at all."""
-        return no_rows(self.choice, self._seen)
-
-    def matrix(self, n: int, dtype: DTypeLike) -> NDArray | None:
-        """The features; None where the examples are texts."""
-        if self.choice.text is not None:
-            return None
-        X = np.frombuffer(self.values, dtype=np.float64).reshape(n, -1)
-        with np.errstate(over="ignore"):
-            return self.finite(X.astype(dtype))
-
-    def finite(self, X: NDArray) -> NDArray:
-        """X, if all of it is finite."""
-        bad = np.argwhere(~np.isfinite(X))
-        if len(bad) == 0:
-            return X
-        row, column = bad[0]
-        line = self.lines[row] if self.lines else None
-        what = "value" if self.lines else f"value of example {row + 1}"
-        raise DataFileError(
-            f"the {what} in column {self.choice.features[column]!r} is not finite "
-            f"({X[row, column]}): fill in missing values",
-            line=line,
-        )
-
-    def dataset(self, X: NDArray | None, source: str, *, names: bool = True) -> Dataset:
-        """What a reader returns."""
-        y = None
-        if self.choice.label is not None and self.lines:
-            y = labels_from_values(self.labels, self.lines)
-        elif self.choice.label is not None:
-            y = labels_from_text(self.labels)
-        return Dataset(
-            X=X,
-            y=y,
-            text=self.texts if X is None else None,
-            feature_names=self.choice.features if names and X is not None else None,
-            source=source,
-            label_name=self.choice.label,
-        )
+    table: pyarrow.Table
+    choice: Choice
+    line_of: Callable[[int], int | None]
+    explain: Callable[[], None]
+    from_text: bool = False
+    named: bool = True
 
 
-def _not_a_number(
-    found: object, column: str, line: int, position: int | None = None
+def need_pyarrow() -> None:
+    """Say which extra is missing, if it is."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            "CSV, JSON lines and Parquet files are read by pyarrow: "
+            "pip install 'polymargin[tables]'."
+        ) from error
+
+
+def as_dataset(found: Found, wanted: Wanted, dtype: DTypeLike) -> Dataset:
+    """The examples of a table that were asked for."""
+    choice, table = found.choice, plain(found.table)
+    line_of = found.line_of
+    if choice.where:
+        kept = _chosen_rows(table, choice)
+        table = table.take(kept)
+        line_of = lambda row: found.line_of(int(kept[row]))  # noqa: E731
+    if table.num_rows == 0:
+        raise no_rows(choice, {})
+    label = choice.label
+    return Dataset(
+        X=matrix(table, choice.features, found.explain, dtype) if choice.is_numeric else None,
+        y=None if label is None else _labels(table.column(label), found, line_of, wanted.source),
+        text=None if choice.text is None else _texts(table.column(choice.text), found),
+        table=table.select(choice.features) if choice.is_table else None,
+        feature_names=choice.features
+        if choice.is_table or (choice.is_numeric and found.named)
+        else None,
+        source=wanted.source,
+        label_name=label,
+        place_of=lambda row: f"{wanted.source}:{line_of(row)}",
+    )
+
+
+def plain(table: pyarrow.Table) -> pyarrow.Table:
+    """The table with a few types only: categories as what they are of, times of day as strings."""
+    import pyarrow
+    from pyarrow import types
+
+    for i, field in enumerate(table.schema):
+        kind = field.type
+        if types.is_dictionary(kind):
+            kind = kind.value_type
+        if types.is_large_string(kind) or types.is_string_view(kind) or types.is_time(kind):
+            kind = pyarrow.string()
+        elif types.is_decimal(kind) or types.is_float16(kind):
+            kind = pyarrow.float64()
+        if kind != field.type:
+            table = table.set_column(i, field.name, table.column(i).cast(kind))
+    return table
+
+
+def _chosen_rows(table: pyarrow.Table, choice: Choice) -> NDArray[np.int64]:
+    """Numbers of the rows with the values asked for."""
+    wanted = np.ones(table.num_rows, bool)
+    seen = {}
+    for name, allowed in choice.where.items():
+        codes, values = _encoded(table.column(name))
+        shown = [str(value) for value in values]
+        seen[name] = set(shown)
+        wanted &= np.array([value in allowed for value in shown], bool)[codes]
+    if not wanted.any():
+        raise no_rows(choice, seen)
+    return np.flatnonzero(wanted)
+
+
+def _encoded(column: pyarrow.ChunkedArray) -> tuple[NDArray[np.int64], list[object]]:
+    """Values as positions in the list of the different ones, in the order of their occurrence."""
+    import pyarrow
+
+    if pyarrow.types.is_nested(column.type):  # lists and the like, which have no such encoding
+        return np.arange(len(column)), column.to_pylist()
+    encoded = column.combine_chunks().dictionary_encode("encode")
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    return codes.astype(np.int64), encoded.dictionary.to_pylist()
+
+
+def _labels(
+    column: pyarrow.ChunkedArray,
+    found: Found,
+    line_of: Callable[[int], int | None],
+    source: str,
+) -> NDArray:
+    if column.null_count:
+        found.explain()
+    codes, values = _encoded(column)
+    if found.from_text:
+        if "" in values:
+            found.explain()
+        return labels_from_text([str(value) for value in values], source)[codes]
+    first = {int(code): row for code, row in zip(*np.unique(codes, return_index=True), strict=True)}
+    lines = [line_of(int(first[i])) for i in range(len(values))]
+    return labels_from_values(values, lines, source)[codes]
+
+
+def _texts(column: pyarrow.ChunkedArray, found: Found) -> list[str]:
+    import pyarrow
+
+    if column.null_count or not pyarrow.types.is_string(column.type):
+        found.explain()
+        raise DataFileError(f"the column {found.choice.text!r} is not text: {column.type}")
+    texts: list[str] = column.to_pylist()
+    return texts
+
+
+def matrix(
+    table: pyarrow.Table, features: Sequence[str], explain: Callable[[], None], dtype: DTypeLike
+) -> NDArray:
+    """The features as numbers; `explain` says where one is not finite, or none."""
+    X = np.empty((table.num_rows, len(features)), dtype)
+    start = 0
+    chosen = table.select(features)
+    for batch in chosen.to_batches():  # so many rows at a time that they stay in the cache
+        part = X[start : start + batch.num_rows]
+        for j, column in enumerate(batch.columns):
+            part[:, j] = _numbers(column, explain, features[j])
+        start += batch.num_rows
+    with np.errstate(over="ignore"):
+        if not np.isfinite(X.sum()) and not np.isfinite(X).all():
+            explain()
+            _refuse_infinite(X, features)
+    return X
+
+
+def _numbers(column: pyarrow.Array, explain: Callable[[], None], name: str) -> NDArray:
+    if column.null_count:
+        explain()
+        raise DataFileError(f"the column {name!r} has missing values: fill them in")
+    values: NDArray = column.to_numpy(zero_copy_only=False)
+    if values.dtype.kind in "biuf":
+        return values
+    try:  # written in a way that Python reads as a number
+        return np.array([float(value) for value in values.tolist()])
+    except (TypeError, ValueError):
+        explain()
+        raise not_a_number(values[0], name, None) from None
+
+
+def _refuse_infinite(X: NDArray, features: Sequence[str]) -> None:
+    row, column = np.argwhere(~np.isfinite(X))[0]
+    raise DataFileError(
+        f"the value of example {row + 1} in column {features[column]!r} is not finite "
+        f"({X[row, column]}) in this precision"
+    )
+
+
+def not_a_number(
+    found: object, column: str, line: int | None, position: int | None = None
 ) -> DataFileError:
+    """The error for a cell that should be a number."""
     shown = repr(found) if len(repr(found)) < 60 else repr(found)[:60] + "..."
     what = "is empty" if found in ("", None) else f"holds {shown}, which is not a number"
     return DataFileError(
-        f"the column {column!r} {what}; leave it out with features=, or name the text with text=",
+        f"the column {column!r} {what}; leave it out with features=, name the text with text=, or "
+        "take columns of all kinds with table=True",
         line=line,
         column=position,
     )
 
 
-# --- CSV and TSV ---------------------------------------------------------------------------------
-
-
-def read_csv(
-    path: StrPath, wanted: Wanted, dtype: DTypeLike, delimiter: str | None = None
-) -> Dataset:
-    """Read comma- (or semicolon-, tab-, bar-) separated values, with or without a header."""
-    reader = None
-    limit = csv.field_size_limit(_LONGEST_FIELD)
-    try:
-        with open_bytes(path) as stream:
-            lines = _decoded(stream)
-            first = next(lines, "")
-            delimiter = delimiter or max(_DELIMITERS, key=first.count)
-            reader = csv.reader(itertools.chain([first], lines), delimiter=delimiter, strict=True)
-            return _csv_examples(reader, wanted, dtype)
-    except csv.Error as error:
-        line = reader.line_num if reader else None
-        raise DataFileError(f"not well-formed: {error}", line=line) from error
-    except UnicodeDecodeError as error:
-        line = reader.line_num + 1 if reader else 1
-        raise DataFileError(f"not UTF-8 text ({error.reason})", line=line) from error
-    finally:
-        csv.field_size_limit(limit)
-
-
-def _decoded(stream: Iterable[bytes]) -> Iterator[str]:
-    for i, line in enumerate(stream):
-        yield line.decode("utf-8" if i else "utf-8-sig")
-
-
-def _csv_examples(reader: Reader, wanted: Wanted, dtype: DTypeLike) -> Dataset:
-    first = next((row for row in reader if row), None)
-    if first is None:
-        raise DataFileError("the file is empty")
-    has_header = not any(map(_is_number, first))
-    names = [cell.strip() for cell in first]
-    if not has_header:
-        names = [f"column {i + 1}" for i in range(len(first))]
-    rows = Rows(choose(names, wanted, last_column=True))
-    label, text = rows.choice.label, rows.choice.text
-    column = {name: i for i, name in enumerate(names)}
-    features = [column[feature] for feature in rows.choice.features]
-    pick = itemgetter(*features) if len(features) > 1 else lambda row: [row[features[0]]]
-    n = 0
-    for row in itertools.chain([] if has_header else [first], reader):
-        if not row:
-            continue
-        line = reader.line_num
-        if len(row) != len(names):
-            reason = f"{len(row)} fields, where there are {len(names)} columns"
-            raise DataFileError(reason, line=line)
-        if rows.choice.where and not rows.wants(dict(zip(names, row, strict=True))):
-            continue
-        n += 1
-        if label is not None:
-            rows.labels.append(row[column[label]])
-            if not rows.labels[-1]:
-                raise DataFileError("the label is empty", line=line, column=column[label] + 1)
-        if text is not None:
-            rows.texts.append(row[column[text]])
-            continue
-        try:
-            rows.values.extend(map(float, pick(row)))
-        except ValueError:
-            bad = next(i for i in features if not _is_number(row[i]))
-            raise _not_a_number(row[bad], names[bad], line, bad + 1) from None
-    if n == 0:
-        raise rows.none()
-    return rows.dataset(rows.matrix(n, dtype), wanted.source, names=has_header)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-# --- JSON lines ----------------------------------------------------------------------------------
-
-
-def read_jsonl(path: StrPath, wanted: Wanted, dtype: DTypeLike) -> Dataset:
-    """Read one JSON object per line."""
-    rows = None
-    with open_bytes(path) as stream:
-        for line, record in _json_records(stream):
-            if rows is None:
-                rows = Rows(choose(list(record), wanted, last_column=False))
-            choice = rows.choice
-            missing = [key for key in choice.all if key not in record]
-            if missing:
-                raise DataFileError(f"the field {missing[0]!r} is missing", line=line)
-            if not rows.wants(record):
-                continue
-            rows.lines.append(line)
-            if choice.label is not None:
-                rows.labels.append(record[choice.label])
-            if choice.text is not None:
-                rows.texts.append(_text(record[choice.text], choice.text, line))
-            else:
-                rows.values.extend(_json_numbers(record, choice.features, line))
-    rows = rows or Rows(Choice(None, None, []))
-    if not rows.lines:
-        raise rows.none()
-    return rows.dataset(rows.matrix(len(rows.lines), dtype), wanted.source)
-
-
-def _json_records(stream: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Json]]]:
-    for line, text in enumerate(stream, start=1):
-        if not text.strip():
-            continue
-        column = None
-        try:
-            record = json.loads(text.decode("utf-8-sig" if line == 1 else "utf-8"))
-            reason = "" if isinstance(record, dict) else "expected an object like {...} per line"
-        except json.JSONDecodeError as error:
-            reason, column = f"not JSON: {error.msg}", error.colno
-        except UnicodeDecodeError as error:
-            reason, column = f"not UTF-8 text ({error.reason})", error.start + 1
-        except (RecursionError, ValueError) as error:
-            reason = f"not JSON that can be read: {error}"
-        if reason:
-            raise DataFileError(f"{reason}, found {text[:20]!r}", line=line, column=column)
-        yield line, record
-
-
-def _text(text: object, column: str, line: int) -> str:
-    if not isinstance(text, str):
-        raise DataFileError(f"the field {column!r} holds {text!r}; expected text", line=line)
-    return text
-
-
-def _json_numbers(
-    record: Mapping[str, Json], features: Sequence[str], line: int
-) -> Iterator[float]:
-    for feature in features:
-        number = _as_float(record[feature])
-        if number is None:
-            raise _not_a_number(record[feature], feature, line)
-        yield number
-
-
-def _as_float(value: object) -> float | None:
-    try:
-        return float(value) if isinstance(value, (int, float)) else None
-    except OverflowError:
-        return None
-
-
-# --- Parquet -------------------------------------------------------------------------------------
-
-
-def read_parquet(path: StrPath, wanted: Wanted, dtype: DTypeLike) -> Dataset:
-    """Read the columns of a Parquet file that are needed; takes pyarrow."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ImportError(
-            "Parquet files need pyarrow: pip install 'polymargin[parquet]'."
-        ) from error
-    try:
-        with open_bytes(path) as stream:
-            source = stream if stream.seekable() else io.BytesIO(stream.read())
-            file = pyarrow.parquet.ParquetFile(source)
-            choice = choose(file.schema_arrow.names, wanted, last_column=False)
-            table = file.read(columns=choice.all)
-    except pyarrow.ArrowException as error:
-        raise DataFileError(f"not a sound Parquet file: {error}") from error
-    rows = Rows(choice)
-    kept = list(range(table.num_rows))
-    if choice.where:
-        conditions = table.select(list(choice.where)).to_pylist()
-        kept = [i for i in kept if rows.wants(conditions[i])]
-        table = table.take(pyarrow.array(kept, pyarrow.int64()))
-    if not kept:
-        raise rows.none()
-    rows.lines = [i + 1 for i in kept]
-    X = None
-    if choice.text is None:
-        X = _parquet_matrix(table, rows, dtype)
-    else:
-        pairs = zip(table.column(choice.text).to_pylist(), rows.lines, strict=True)
-        rows.texts = [_text(value, choice.text, line) for value, line in pairs]
-    if choice.label is not None:
-        rows.labels = table.column(choice.label).to_pylist()
-    return rows.dataset(X, wanted.source)
-
-
-def _parquet_matrix(table: pyarrow.Table, rows: Rows, dtype: DTypeLike) -> NDArray:
-    X = np.empty((len(rows.lines), len(rows.choice.features)), dtype)
-    for j, feature in enumerate(rows.choice.features):
-        values = table.column(feature)
-        if values.null_count:
-            line = rows.lines[values.to_pylist().index(None)]
-            reason = f"the column {feature!r} is empty there: fill in missing values"
-            raise DataFileError(reason, line=line)
-        numbers = values.to_numpy()
-        if numbers.dtype.kind not in "biuf":
-            raise _not_a_number(values[0].as_py(), feature, rows.lines[0])
-        X[:, j] = numbers
-    return rows.finite(X)
+def not_finite(
+    found: object, column: str, line: int | None, position: int | None = None
+) -> DataFileError:
+    """The error for a number that no model can use."""
+    return DataFileError(
+        f"the value of the column {column!r} is not finite ({found}): fill in missing values",
+        line=line,
+        column=position,
+    )

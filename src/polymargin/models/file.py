@@ -25,6 +25,7 @@ from polymargin.storage import (
     StrPath,
     write_archive,
 )
+from polymargin.tables import TableColumns, describe_columns
 
 FORMAT = Format("polymargin-model", 1, must_be_sealed=False)  # the first files had no seals
 Note = str | int | float | bool | None
@@ -42,10 +43,11 @@ def save(model: object, path: StrPath, *, notes: Mapping[str, Note] | None = Non
     Parameters
     ----------
     model : LinearMulticlassSVC, LinearMulticlassSVCCV, KernelMulticlassSVC, \
-            KernelMulticlassSVCCV, LaRankClassifier or Pipeline
+            KernelMulticlassSVCCV, LaRankClassifier, CalibratedClassifierCV or Pipeline
         Fitted. A pipeline has one of these as its last step, and before it any of scikit-learn's
         TfidfVectorizer, CountVectorizer, HashingVectorizer, TfidfTransformer, StandardScaler,
-        MaxAbsScaler, MinMaxScaler and Normalizer.
+        MaxAbsScaler, MinMaxScaler, Normalizer, OneHotEncoder, SimpleImputer and ColumnTransformer
+        (of these, and of pipelines of them), or a TableColumns.
     path : path
         The file, which is replaced if it exists.
     notes : mapping of str to str, int, float, bool or None, optional
@@ -125,6 +127,8 @@ class ModelCard:
         Versions of the libraries.
     notes : dict
         What whoever saved the model noted.
+    columns : list of (str, str) or None
+        Columns of tables, and what becomes of each, where the model reads tables.
     """
 
     kind: str
@@ -138,6 +142,7 @@ class ModelCard:
     format_version: int
     written_with: dict[str, str]
     notes: dict[str, Note]
+    columns: list[tuple[str, str]] | None = field(default=None, repr=False)
 
 
 def inspect_model(path: StrPath) -> ModelCard:
@@ -174,7 +179,15 @@ def inspect_model(path: StrPath) -> ModelCard:
             format_version=int(archive.manifest["version"]),
             written_with=dict(archive.manifest.get("written_with", {})),
             notes=dict(archive.manifest.get("notes", {})),
+            columns=_columns(steps[0], decoder),
         )
+
+
+def _columns(step: Json, decoder: Decoder) -> list[tuple[str, str]] | None:
+    if not isinstance(step, dict) or _class_name(step) != TableColumns.__name__:
+        return None
+    kinds, about = (decoder.decode(step["params"][key]) for key in ("kinds", "about"))
+    return describe_columns(kinds, about)
 
 
 def _described(encoded: dict[str, Json], decoder: Decoder) -> dict[str, Any]:

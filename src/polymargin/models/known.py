@@ -16,14 +16,24 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.calibration import CalibratedClassifierCV, _CalibratedClassifier
+from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import (
     CountVectorizer,
     HashingVectorizer,
     TfidfTransformer,
     TfidfVectorizer,
 )
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    StandardScaler,
+)
 from sklearn.utils.validation import check_is_fitted
 
 from polymargin.costs import costs_for, without_types
@@ -34,12 +44,14 @@ from polymargin.estimators import (
     LinearMulticlassSVC,
     LinearMulticlassSVCCV,
 )
-from polymargin.models import larank
+from polymargin.models import larank, prepared
 from polymargin.solvers import DualSolver, KernelSolver, StreamSolver
 from polymargin.storage import Decoder, Encoder, Json
+from polymargin.tables import TableColumns
+from polymargin.tables.columns import check_kinds
 
 _ATTRIBUTE = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
-_PRIVATE = {TfidfVectorizer: "_tfidf"}  # private attributes that are part of a state
+_CALIBRATED = ("estimator", "calibrators", "classes", "method")
 
 
 class ModelFileError(ValueError):
@@ -51,6 +63,8 @@ class ModelFileError(ValueError):
 
 def encode_object(value: Any, where: str, encoder: Encoder) -> Json:
     """The JSON of a known object; None for anything else."""
+    if isinstance(value, prepared.Wrapped):
+        return prepared.encode_wrapped(value, where, encoder)
     name = NAMES.get(type(value))
     if name is None:
         return None
@@ -60,34 +74,46 @@ def encode_object(value: Any, where: str, encoder: Encoder) -> Json:
     )
     # what it is at one moment: another thread may train it
     value = copy.deepcopy(value) if learning else copy.copy(value)
-    params = value.get_params(deep=False)
+    if isinstance(value, _CalibratedClassifier):  # a plain object
+        params = {key: getattr(value, key) for key in _CALIBRATED}
+    else:
+        params = value.get_params(deep=False)
+    fitted = hasattr(value, "classes_")
     if isinstance(value, Pipeline):
         _check_pipeline(value)
         params["steps"] = [list(step) for step in value.steps]
+    if isinstance(value, ColumnTransformer):
+        _check_parts(value)
     if "checkpoint" in params:  # a place on the machine that trained the model
         params["checkpoint"] = None
-    if params.get("cost_matrix") is not None:  # a mapping or a DataFrame of any kind
+    if params.get("cost_matrix") is not None and fitted:  # a mapping or a DataFrame of any kind
         params["cost_matrix"] = without_types(params["cost_matrix"], value.classes_)
     _refuse_what_reads_files(params)
+    private, left = prepared.PRIVATE.get(type(value), ()), prepared.rebuilt(type(value))
     state = {
-        key: one
+        key: prepared.portable(one)
         for key, one in vars(value).items()
-        if key == _PRIVATE.get(type(value)) or (_ATTRIBUTE.fullmatch(key) and key not in params)
+        if key in private or (_ATTRIBUTE.fullmatch(key) and key not in (*params, *left))
     }
-    if isinstance(value, LinearMulticlassSVC):  # computed on demand while a stream is learned
+    if isinstance(value, LinearMulticlassSVC) and fitted:  # computed on demand along a stream
         state |= {"coef_": value.coef_, "intercept_": value.intercept_}
     encoded: dict[str, Json] = {
         "$object": name,
-        "params": {key: encoder.encode(one, f"{where}.{key}") for key, one in params.items()},
+        "params": {
+            key: encoder.encode(prepared.portable(one), f"{where}.{key}")
+            for key, one in params.items()
+        },
         "state": {key: encoder.encode(one, f"{where}.{key}") for key, one in state.items()},
     }
-    if isinstance(value, LaRankClassifier):
+    if isinstance(value, LaRankClassifier) and fitted:
         encoded["machine"] = encoder.encode(larank.state_of(value), f"{where}.machine")
     return encoded
 
 
 def decode_object(encoded: dict[str, Json], decoder: Decoder) -> object:
     """The object that the JSON describes, checked."""
+    if encoded["$object"] in prepared.WRAPPED:
+        return prepared.decode_wrapped(encoded, decoder)
     cls = CLASSES.get(encoded["$object"])
     if cls is None:
         raise ModelFileError(
@@ -103,14 +129,17 @@ def decode_object(encoded: dict[str, Json], decoder: Decoder) -> object:
     value = cls(**params)
     if hasattr(value, "_parameter_constraints"):
         value._validate_params()
+    private, left = prepared.PRIVATE.get(cls, ()), prepared.rebuilt(cls)
     for key, one in encoded["state"].items():
-        public = _ATTRIBUTE.fullmatch(key) and not hasattr(cls, key)
-        if not public and key != _PRIVATE.get(cls):
+        public = _ATTRIBUTE.fullmatch(key) and not hasattr(cls, key) and key not in left
+        if not public and key not in private:
             raise ValueError(f"{cls.__name__} has no state {key!r}")
         setattr(value, key, decoder.decode(one))
-    if isinstance(value, LaRankClassifier):
+    if isinstance(value, LaRankClassifier) and encoded["state"]:
         larank.restore(value, decoder.decode(encoded["machine"]))
-    CHECKS[cls](value)
+    if encoded["state"] or cls in WITHOUT_STATE:  # others are parameters that are not fitted
+        CHECKS[cls](value)
+    prepared.rebuild(value)
     return value
 
 
@@ -205,21 +234,43 @@ def _check_transformer(model: Any) -> None:
 
 
 def _check_pipeline(pipeline: Pipeline) -> None:
+    """Check the steps; the last one is a classifier of ours or, inside of others, a transformer."""
+    for name, step in pipeline.steps[:-1]:
+        _check_step(name, step, "the pipeline")
     last = pipeline.steps[-1][1]
-    for name, step in pipeline.steps:
-        _require(isinstance(name, str), "a step of a pipeline has no name")
-        if step is last:
-            continue
-        if not (step == "passthrough" or type(step) in TRANSFORMERS):
-            raise ModelFileError(
-                f"the step {name!r} of the pipeline is of type {type(step).__name__}; model files "
-                f"hold {', '.join(sorted(cls.__name__ for cls in TRANSFORMERS))}"
-            )
-    if type(last) not in ESTIMATORS:
+    if type(last) not in ESTIMATORS and not _is_known(last):
         raise ModelFileError(
             f"the last step of the pipeline is of type {type(last).__name__}, not one of "
             f"{', '.join(cls.__name__ for cls in ESTIMATORS)}"
         )
+
+
+def _is_known(step: object) -> bool:
+    return step in ("passthrough", "drop") if isinstance(step, str) else type(step) in HELD
+
+
+def _check_step(name: object, step: object, place: str) -> None:
+    _require(isinstance(name, str), f"a step of {place} has no name")
+    if not _is_known(step):
+        raise ModelFileError(
+            f"the step {name!r} of {place} is of type {type(step).__name__}; model files "
+            f"hold {', '.join(sorted(cls.__name__ for cls in HELD))}. Use joblib or skops to keep "
+            "such a model"
+        )
+
+
+def _check_parts(transformer: ColumnTransformer) -> None:
+    for steps in (transformer.transformers, getattr(transformer, "transformers_", [])):
+        for name, step, _ in steps:
+            _check_step(name, step, "the ColumnTransformer")
+
+
+def _check_columns(transformer: ColumnTransformer) -> None:
+    """Check that its parts are known, and that it looks at columns that there are."""
+    _check_parts(transformer)
+    for places in getattr(transformer, "_transformer_to_input_indices", {}).values():
+        inside = all(type(i) is int and 0 <= i < transformer.n_features_in_ for i in places)
+        _require(inside, "a ColumnTransformer of columns that there are not")
 
 
 def _no_check(value: object) -> None:
@@ -233,6 +284,7 @@ ESTIMATORS: dict[type, Check] = {
     KernelMulticlassSVC: _check_kernel,
     KernelMulticlassSVCCV: _check_kernel,
     LaRankClassifier: _check_classes,
+    CalibratedClassifierCV: prepared.check_calibrated,
 }
 TRANSFORMERS: dict[type, Check] = {
     TfidfVectorizer: _check_vocabulary,
@@ -243,7 +295,14 @@ TRANSFORMERS: dict[type, Check] = {
     MaxAbsScaler: _check_transformer,
     MinMaxScaler: _check_transformer,
     Normalizer: _no_check,
+    TableColumns: check_kinds,
+    ColumnTransformer: _check_columns,
+    OneHotEncoder: prepared.check_encoder,
+    SimpleImputer: prepared.check_imputer,
+    FunctionTransformer: prepared.check_function,
 }
+HELD = {*TRANSFORMERS, Pipeline}  # as steps
+WITHOUT_STATE = {Pipeline, FunctionTransformer, TableColumns, ColumnTransformer}  # checked always
 CHECKS: dict[type, Check] = {
     **ESTIMATORS,
     **TRANSFORMERS,
@@ -251,6 +310,8 @@ CHECKS: dict[type, Check] = {
     KernelSolver: _no_check,
     StreamSolver: StreamSolver.check,
     Pipeline: _check_pipeline,
+    _CalibratedClassifier: _no_check,
+    **prepared.PARTS,
 }
 NAMES = {cls: f"{cls.__module__.partition('.')[0]}.{cls.__name__}" for cls in CHECKS}
 CLASSES = {name: cls for cls, name in NAMES.items()}
@@ -264,10 +325,15 @@ def check_can_be_saved(model: Any) -> None:
             f"a model file holds {', '.join(cls.__name__ for cls in ESTIMATORS)}, or a Pipeline "
             f"that ends in one of them, not an object of type {type(model).__name__}.{hint}"
         )
+    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
     if isinstance(model, Pipeline):
         _check_pipeline(model)
+        if type(last) not in ESTIMATORS:
+            raise ModelFileError(
+                f"the last step of the pipeline is of type {type(last).__name__}, not one of "
+                f"{', '.join(cls.__name__ for cls in ESTIMATORS)}"
+            )
     check_is_fitted(model)
-    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
     try:
         CHECKS[type(last)](last)
     except ValueError as error:

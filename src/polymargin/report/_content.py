@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from polymargin.evaluation import Evaluation
 from polymargin.fitted import Classifier
+from polymargin.tables import TableColumns
 
 Rows = list[tuple[str, str]]
 Curve = dict[str, list[float | None]]
@@ -40,13 +41,23 @@ def settings(model: BaseEstimator) -> Rows:
     *before, classifier = (
         [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     )
-    rows = [(type(step).__name__, _changed(step)) for step in before]
+    rows = [
+        (type(step).__name__, _changed(step))
+        for step in before
+        if not isinstance(step, TableColumns)  # of which there is more to say
+    ]
     rows.append(("classifier", type(classifier).__name__))
     for name, value in classifier.get_params(deep=False).items():
         if name not in HIDDEN and value is not None:
             said = _changed(value) if isinstance(value, BaseEstimator) else value
             rows.append((name, _said(said)))
     return rows
+
+
+def columns(model: BaseEstimator) -> Rows:
+    """What the model makes of each column of a table; nothing where it reads no tables."""
+    first = model.steps[0][1] if isinstance(model, Pipeline) else None
+    return first.described() if isinstance(first, TableColumns) else []
 
 
 def _changed(estimator: BaseEstimator) -> str:

@@ -15,6 +15,7 @@ from polymargin.evaluation import Evaluation
 from polymargin.fitted import Classifier, Features, per_class, split_pipeline
 from polymargin.report._content import shorten
 from polymargin.storage import Array
+from polymargin.tables import TableColumns
 
 Weighted = list[tuple[str, float]]
 
@@ -56,7 +57,25 @@ def _names_after(steps: Pipeline) -> Array | None:
         return None
     # scikit-learn's stand-ins for names that it does not know
     invented = len(names) > 0 and names[0] == "x0" and names[-1] == f"x{len(names) - 1}"
-    return None if invented else names
+    if invented:
+        return None
+    return _of_columns(names) if isinstance(steps.steps[0][1], TableColumns) else names
+
+
+def _of_columns(names: Array) -> Array:
+    """Names of features of a table without the names of the parts that made them."""
+    said = []
+    for name in names.tolist():
+        part, _, rest = name.partition("__")
+        if part.startswith("words of "):
+            rest = f"{part.removeprefix('words of ')}: {rest}"
+        elif rest.startswith("missingindicator_"):
+            rest = f"{rest.removeprefix('missingindicator_')} is missing"
+        elif part == "categories":
+            rest = rest.replace("_infrequent_sklearn", " is rare or new")
+            rest = f"{rest[:-1]} is missing" if rest.endswith("_") else rest
+        said.append(rest)
+    return np.array(said, dtype=object)
 
 
 def feature_lists(

@@ -126,6 +126,9 @@ def render_report(
         ("data", "Data", "Data and settings", settings),
         ("certificate", "Certificate", "Certificate", sections.certificate(classifier, training)),
     ]
+    columns = content.columns(model)
+    if columns:
+        shown.append(("columns", "Columns", "Columns of the table", sections.columns(columns)))
     if found is not None:
         shown += [
             ("confusion", "Confusion", "Confused classes", sections.confusion(found)),

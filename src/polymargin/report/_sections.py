@@ -66,6 +66,12 @@ def _facts(rows: content.Rows) -> str:
     return f'<table class="facts"><tbody>{body}</tbody></table>'
 
 
+def columns(rows: content.Rows) -> str:
+    """What became of each column of a table."""
+    lead = "<p>What the model makes of each column of a table; the others are not looked at.</p>"
+    return lead + f'<div class="scroll">{_facts(rows)}</div>'
+
+
 def certificate(classifier: Classifier, training: Mapping[str, object]) -> str:
     """What is proven, and how the training got there."""
     gap = _gap(classifier)

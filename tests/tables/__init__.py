@@ -1,0 +1,1 @@
+"""Columns of tables: decisions and conversions."""

@@ -267,7 +267,7 @@ def check_can_be_saved(model: Any) -> None:
     if isinstance(model, Pipeline):
         _check_pipeline(model)
     check_is_fitted(model)
-    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    last = copy.copy(model.steps[-1][1] if isinstance(model, Pipeline) else model)  # of one moment
     try:
         CHECKS[type(last)](last)
     except ValueError as error:

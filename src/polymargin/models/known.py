@@ -334,6 +334,7 @@ def check_can_be_saved(model: Any) -> None:
                 f"{', '.join(cls.__name__ for cls in ESTIMATORS)}"
             )
     check_is_fitted(model)
+    last = copy.copy(last)  # as it is at one moment
     try:
         CHECKS[type(last)](last)
     except ValueError as error:

@@ -94,6 +94,7 @@ class Machine : public pm::OneUser {
         for (std::size_t i = 0; i < y.shape(0); ++i)
             require(y.data()[i] >= 0 && y.data()[i] < n_classes, "a class is out of range");
         require(larank_.has_costs_for(n_classes), "there are more classes than costs");
+        require_whole();
         larank_.settings.tau = tau;
         larank_.settings.kappa = kappa;
         larank_.settings.evaluation_cost = evaluation_cost;
@@ -106,22 +107,25 @@ class Machine : public pm::OneUser {
             check_own(store);
             store.check_examples(examples);
             const nb::gil_scoped_release release;
-            larank_.run(examples.data(), y.data(), n, store.source(), SometimesCheckSignals());
+            changing([&] {
+                larank_.run(examples.data(), y.data(), n, store.source(), SometimesCheckSignals());
+            });
         } else {
             PythonSource<T> source(patterns);
-            larank_.run(examples.data(), y.data(), n, source, check_signals);
+            changing([&] { larank_.run(examples.data(), y.data(), n, source, check_signals); });
         }
     }
 
     void compact(const nb::object& patterns) {
+        require_whole();
         if (nb::isinstance<Patterns<T>>(patterns)) {
             auto& store = nb::cast<Patterns<T>&>(patterns);
             const pm::OneUser::Use use(store);
             check_own(store);
-            larank_.compact(store.source());
+            changing([&] { larank_.compact(store.source()); });
         } else {
             PythonSource<T> source(patterns);
-            larank_.compact(source);
+            changing([&] { larank_.compact(source); });
         }
     }
 
@@ -132,8 +136,12 @@ class Machine : public pm::OneUser {
                           std::int32_t(costs.shape(0)));
     }
 
-    std::int64_t n_patterns() { return larank_.n_patterns(); }
+    std::int64_t n_patterns() {
+        require_whole();
+        return larank_.n_patterns();
+    }
     double dual() {
+        require_whole();
         require(larank_.has_costs_for(std::int32_t(larank_.classes().size())),
                 "there are more classes than costs");
         return larank_.dual();
@@ -142,6 +150,7 @@ class Machine : public pm::OneUser {
     std::size_t cache_bytes() { return larank_.rows().bytes(); }
 
     std::int64_t n_support_vectors() {
+        require_whole();
         std::int64_t total = 0;
         for (const auto& list : larank_.classes()) total += std::int64_t(list.slot.size());
         return total;
@@ -210,6 +219,23 @@ class Machine : public pm::OneUser {
     void set_random_state(std::uint64_t state) { larank_.random.set_state(state); }
 
   private:
+    // A step that is refused memory may leave any of its parts undone.
+    template <class F>
+    void changing(F&& step) {
+        try {
+            step();
+        } catch (const std::bad_alloc&) {
+            whole_ = false;
+            throw;
+        }
+    }
+    void require_whole() const {
+        if (!whole_)
+            throw std::runtime_error(
+                "this LaRankClassifier was refused memory in the midst of a step and is not whole: "
+                "call fit, or begin anew from what was saved");
+    }
+
     static pm::LaRankSettings settings(double C, bool measure_time) {
         pm::LaRankSettings s;
         s.C = C;
@@ -234,6 +260,7 @@ class Machine : public pm::OneUser {
     }
 
     pm::LaRank<T> larank_;
+    bool whole_ = true;
 };
 
 template <class T>

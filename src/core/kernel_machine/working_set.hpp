@@ -260,6 +260,7 @@ double evaluate_scores(const Loss& loss, const double* F, const std::int64_t* ro
         if (ex.squared_norm[i] == 0) continue;
         if constexpr (has_dense_rows<Loss>) {
             const double* p = dual.values(i);
+            gap[r] = value[r];  // where p is zero
             if (p == nullptr) continue;
             for (int j = 0; j < ex.n_classes; ++j)
                 norm += p[j] * (s_true - F[r * ex.n_classes + j]);

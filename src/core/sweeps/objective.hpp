@@ -121,6 +121,7 @@ void evaluate_examples(const Loss& loss, const Matrix& X, const T* W, std::int64
             if (ex.squared_norm[i] == 0) return;
             double p_dot_h = 0, conjugate = 0;
             if constexpr (has_dense_rows<Loss>) {
+                gap[i] = value[i];  // where p is zero
                 if (!dual.in_double(i, padded, work.b.data())) return;
                 p_dot_h = block_sums(work.b.data(), s, padded).p_dot_h;
                 conjugate = loss.conjugate_of_all(work.b.data(), padded, ex.c[i]);

@@ -134,6 +134,10 @@ class FrozenModel:
             self._made = settings, type(patterns), patterns.__getstate__(), dtype
             self._labels = model.labels
 
+    def thawed(self) -> OnlineModel:
+        """The model."""
+        return _thawed(self._machine, self._made, self._labels)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _thawed, (self._machine, self._made, self._labels)
 

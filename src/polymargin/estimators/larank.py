@@ -277,6 +277,8 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
                     lambda: machine.epoch(np.arange(len(codes)), codes),
                 )
                 show()
+            except MemoryError:
+                raise  # the machine may not be whole
             except BaseException as error:
                 if go_on or isinstance(error, KeyboardInterrupt):  # the examples before it count
                     show()
@@ -404,6 +406,12 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
             if "_model" in state:
                 state["_model"] = FrozenModel(state["_model"])
             return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        model = state.get("_model")
+        if isinstance(model, FrozenModel):  # not every format asks it what it stands for
+            state = state | {"_model": model.thawed()}
+        super().__setstate__(state)
 
     def __copy__(self) -> LaRankClassifier:
         return still(self)

@@ -118,7 +118,7 @@ def check_dual(problem: Problem, indptr: Indices, classes: Codes, values: Floats
         return
     require(classes.min() >= 0 and classes.max() < k, "its dual has unknown classes")
     rows = np.repeat(np.arange(n), np.diff(starts))
-    own = problem.y[rows] == classes
+    own = (problem.y[rows] == classes) & (values != 0.0)  # dense duals have a place for it
     require(not (loss.coupled and own.any()), "its dual has variables of the true classes")
     places = rows * k + classes
     require(len(np.unique(places)) == size, "its dual has a variable twice")

@@ -303,6 +303,7 @@ class Run(Generic[Model]):
         audit.require(type(self._visits) is type(self._everyone) is int, "its visits are none")
         self._guess = {kind: audit.number(state["guess"], kind, 0.0) for kind in FIRST_GUESS}
         self._falls, self._before = state["falls"]
+        audit.require(type(self._falls) is type(self._before) is float, "its gaps are none")
         self.history.restore(state["history"])
         self.clock.before = audit.number(state, "seconds", 0.0)
         saved = None

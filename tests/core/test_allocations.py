@@ -115,11 +115,11 @@ def test_a_stream_goes_on_or_says_why_not(kind):
     LaRank's machine may not: a step changes much at once.
     """
     parts = np.array_split(np.arange(60), 4)
-    begun = kind().partial_fit(X, Y, classes=np.unique(Y))
+    begun = kind(random_state=0).partial_fit(X, Y, classes=np.unique(Y))
     before = core.allocations()
     begun.partial_fit(X[parts[1]], Y[parts[1]])
     for n in range(core.allocations() - before):
-        clf = kind().partial_fit(X[parts[0]], Y[parts[0]], classes=np.unique(Y))
+        clf = kind(random_state=0).partial_fit(X[parts[0]], Y[parts[0]], classes=np.unique(Y))
         refused(lambda clf=clf: clf.partial_fit(X[parts[1]], Y[parts[1]]), n)
         try:
             clf.partial_fit(X[parts[2]], Y[parts[2]])
@@ -128,7 +128,9 @@ def test_a_stream_goes_on_or_says_why_not(kind):
             if kind is LinearMulticlassSVC or "is not whole" not in str(error):
                 raise
             again = clf.fit(X, Y).decision_function(X)
-            np.testing.assert_array_equal(again, kind().fit(X, Y).decision_function(X))
+            np.testing.assert_array_equal(
+                again, kind(random_state=0).fit(X, Y).decision_function(X)
+            )
 
 
 LIMITED = """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,3 +17,4 @@ Matrix: TypeAlias = Floats | sparse.csr_array  # rows of data
 Sparse: TypeAlias = sparse.sparray | sparse.spmatrix  # of any format
 MatrixLike: TypeAlias = ArrayLike | Sparse  # what users give, frames too
 Label: TypeAlias = Hashable  # of a class
+Attributes: TypeAlias = dict[str, Any]  # of an object, by name

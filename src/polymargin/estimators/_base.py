@@ -23,7 +23,7 @@ from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from polymargin.arrays import Matrix, MatrixLike
+from polymargin.arrays import Attributes, Matrix, MatrixLike
 from polymargin.data import Rows, as_rows, check_sparse_structure
 from polymargin.estimators._html import CertificateHTMLMixin
 from polymargin.estimators._progress import PassReporter
@@ -60,7 +60,7 @@ class Prepared(Generic[ProblemT]):
         return self.weight if self.given else None
 
     @property
-    def hook_arguments(self) -> dict[str, Any]:
+    def hook_arguments(self) -> Attributes:
         """What callbacks may ask for."""
         metadata = {"metadata": {"sample_weight": self.weight}} if self.given else {}
         return {"X": self.X, "y": self.y, **metadata}
@@ -98,9 +98,7 @@ class CertifiedClassifier(
         """Its solution."""
 
     @abstractmethod
-    def _attributes(
-        self, classes: NDArray, problem: ProblemT, solution: SolutionT
-    ) -> dict[str, Any]:
+    def _attributes(self, classes: NDArray, problem: ProblemT, solution: SolutionT) -> Attributes:
         """The fitted attributes besides those of the certificate."""
 
     # --- the fit ---------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,15 +18,13 @@ from sklearn.utils.metadata_routing import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from polymargin.arrays import Doubles, MatrixLike
+from polymargin.arrays import Attributes, Doubles, MatrixLike
 from polymargin.estimators._base import CertifiedClassifier, Prepared, n_threads
 from polymargin.estimators._folds import ModelFolds
 from polymargin.estimators._parameters import CostMatrix, SearchParameters
 from polymargin.estimators._search import FoldStep, Scorer, grid_of, resolve_scorer, search
 from polymargin.estimators._threads import SeenAtOnce, alone
 from polymargin.estimators.compat import CallbackContext, CallbackSupportMixin, takes_weights
-
-Attributes: TypeAlias = dict[str, Any]  # fitted ones, by name
 
 
 class CrossValidatedMixin(SeenAtOnce, SearchParameters, CallbackSupportMixin):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polymargin.arrays import Floats, Matrix
+from polymargin.arrays import Attributes, Floats, Matrix
 from polymargin.losses import get_loss
 from polymargin.solvers.engines.machine import LaRank, Model
 
@@ -142,7 +142,7 @@ class FrozenModel:
         return _thawed, (self._machine, self._made, self._labels)
 
 
-def _thawed(state: dict[str, Any], made: tuple[Any, ...], labels: StreamLabels) -> OnlineModel:
+def _thawed(state: Attributes, made: tuple[Any, ...], labels: StreamLabels) -> OnlineModel:
     settings, kind, of_patterns, dtype = made
     patterns, machine = kind.__new__(kind), LaRank.__new__(LaRank)
     patterns.__setstate__(of_patterns)
@@ -161,7 +161,7 @@ def model_array(name: str) -> property:
     return property(get)
 
 
-def check_unchanged(before: dict[str, Any], now: dict[str, Any]) -> None:
+def check_unchanged(before: Attributes, now: Attributes) -> None:
     """Raise ``ValueError`` where a parameter is not what a stream began with."""
     changed = [name for name, value in before.items() if now[name] != value]
     if changed:

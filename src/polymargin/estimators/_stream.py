@@ -20,7 +20,7 @@ from sklearn.base import _fit_context
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from polymargin.arrays import Matrix, MatrixLike
+from polymargin.arrays import Attributes, Matrix, MatrixLike
 from polymargin.data import Rows, as_rows
 from polymargin.estimators._base import checked_rows
 from polymargin.estimators._online import StreamLabels, check_unchanged
@@ -51,7 +51,7 @@ class Stream:
     # too, and a class that appears later begins as a copy of it. Else 0.
     reserved: int
     closed: bool  # the classes were announced, so that no other may appear
-    fixed: dict[str, Any]  # the parameters that must not change along a stream
+    fixed: Attributes  # the parameters that must not change along a stream
     learning: bool = False  # in a call that is not over
     _shown: tuple[object, NDArray, NDArray] | None = None
 
@@ -91,12 +91,12 @@ class Stream:
         scores = self.fold(self.model.scores(as_rows(X))[:, self._columns(n_labels)])
         return scores.ravel() if n_labels == 2 else scores
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Attributes:
         # in this order: another thread may learn, and what is known may be more than has columns
         state = {"closed": self.closed, "model": self.model.__getstate__(), "known": self.known}
         return state | {"reserved": self.reserved, "fixed": self.fixed}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Attributes) -> None:
         model = StreamModel.__new__(StreamModel)
         model.__setstate__(state["model"])
         Stream.__init__(self, **state | {"model": model})
@@ -194,7 +194,7 @@ class PartialFitMixin(LinearPredictionMixin):
     def _learn_batch(
         self,
         work: PartialFitMixin,
-        before: dict[str, Any],
+        before: Attributes,
         stream: Stream,
         labels: StreamLabels,
         loss: Loss,
@@ -229,7 +229,7 @@ class PartialFitMixin(LinearPredictionMixin):
         finally:
             stream.learning = False
 
-    def _fixed_parameters(self) -> dict[str, Any]:
+    def _fixed_parameters(self) -> Attributes:
         settings = StreamSolver() if self.stream is None else self.stream
         return {
             "loss, top_k and smoothing": self._loss(),

@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from polymargin.arrays import Attributes
 from polymargin.estimators.compat import OF_A_RUNNING_FIT
 
 P = ParamSpec("P")
@@ -60,7 +61,7 @@ def still(thing: Self) -> Self:
     return made
 
 
-def attributes_of(thing: object) -> dict[str, Any]:
+def attributes_of(thing: object) -> Attributes:
     """The attributes at one moment, without those of a fit that is running."""
     found = dict(vars(thing))  # one step
     for name in OF_A_RUNNING_FIT:
@@ -81,5 +82,5 @@ def publish(thing: object, work: object, before: Mapping[str, Any]) -> None:
 class SeenAtOnce:
     """An object whose copies and pickles are of one moment."""
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Attributes:
         return attributes_of(self)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from sklearn.base import BaseEstimator
 
+from polymargin.arrays import Attributes
 from polymargin.estimators._base import CertifiedClassifier
-from polymargin.estimators._cross_validated import Attributes, CrossValidatedMixin
+from polymargin.estimators._cross_validated import CrossValidatedMixin
 from polymargin.estimators._folds import KernelFolds, ModelFolds
 from polymargin.estimators._parameters import (
     COUNT,

@@ -13,7 +13,7 @@ from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from polymargin.arrays import Matrix, MatrixLike
+from polymargin.arrays import Attributes, Matrix, MatrixLike
 from polymargin.estimators._base import CERTIFIED, checked_rows, n_threads
 from polymargin.estimators._online import (
     LOSS,
@@ -337,11 +337,11 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
 
     def _attributes(
         self, classes: NDArray, problem: KernelProblem, solution: LaRankSolution
-    ) -> dict[str, Any]:
+    ) -> Attributes:
         found = self._of_machine(solution.machine, StreamLabels(classes))
         return found | {"n_gap_kernel_evaluations_": solution.n_gap_evaluations}
 
-    def _of_machine(self, machine: LaRank, labels: StreamLabels) -> dict[str, Any]:
+    def _of_machine(self, machine: LaRank, labels: StreamLabels) -> Attributes:
         counts = machine.counts()
         return {
             "_model": OnlineModel(machine, labels),
@@ -360,7 +360,7 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
         self.n_gap_kernel_evaluations_ = 0
         self.n_iter_ = n_calls
 
-    def _fixed_parameters(self) -> dict[str, Any]:
+    def _fixed_parameters(self) -> Attributes:
         return {name: getattr(self, name) for name in FIXED}
 
     def _new_machine(self, X: Matrix, random: np.random.RandomState) -> LaRank:
@@ -400,14 +400,14 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
             )
         machine.set_costs(None if margins is None else margins.delta)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Attributes:
         with lock_of(self):  # whoever trains it ends the batch first
             state = attributes_of(self)
             if "_model" in state:
                 state["_model"] = FrozenModel(state["_model"])
             return state
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Attributes) -> None:
         model = state.get("_model")
         if isinstance(model, FrozenModel):  # not every format asks it what it stands for
             state = state | {"_model": model.thawed()}

@@ -21,7 +21,7 @@ from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
-from polymargin.arrays import Matrix
+from polymargin.arrays import Attributes, Matrix
 from polymargin.data import as_rows
 from polymargin.estimators._base import Prepared
 from polymargin.estimators._parameters import parameter, with_parameters
@@ -300,7 +300,7 @@ class PartitionedLinearSVC(LinearMulticlassSVC):
 
     def _attributes(  # type: ignore[override]
         self, classes: NDArray, problem: PartitionedProblem, solution: PartitionedSolution
-    ) -> dict[str, Any]:
+    ) -> Attributes:
         fold = problem.common.loss.fold
         found = {"coef_": fold(solution.coef), "intercept_": fold(solution.intercept)}
         if self.store_dual:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from polymargin.arrays import Attributes
 from polymargin.models.known import (
     ModelFileError,
     check_can_be_saved,
@@ -133,8 +134,8 @@ class ModelCard:
 
     kind: str
     steps: list[str]
-    params: dict[str, Any]
-    certificate: dict[str, Any]
+    params: Attributes
+    certificate: Attributes
     classes: Array = field(repr=False)
     n_features: int
     feature_names: list[str] | None = field(repr=False)
@@ -190,7 +191,7 @@ def _columns(step: Json, decoder: Decoder) -> list[tuple[str, str]] | None:
     return describe_columns(kinds, about)
 
 
-def _described(encoded: dict[str, Json], decoder: Decoder) -> dict[str, Any]:
+def _described(encoded: dict[str, Json], decoder: Decoder) -> Attributes:
     """An object that is a parameter (a solver), as its class and parameters."""
     params = {key: decoder.decode(value) for key, value in encoded["params"].items()}
     return {"class": _class_name(encoded), **params}

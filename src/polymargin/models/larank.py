@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from polymargin.arrays import Attributes
 from polymargin.estimators import LaRankClassifier
 from polymargin.kernel_functions import squared_row_norms
 from polymargin.solvers.engines.machine import LaRank, MachineSettings
@@ -29,7 +28,7 @@ _TYPES = {
 }
 
 
-def state_of(model: LaRankClassifier) -> dict[str, Any]:
+def state_of(model: LaRankClassifier) -> Attributes:
     """Everything that a machine knows, as numbers and arrays."""
     machine, labels = model.learned()
     state = machine.state_dict()  # compacts the patterns: slots are 0, 1, ... afterwards
@@ -48,7 +47,7 @@ def state_of(model: LaRankClassifier) -> dict[str, Any]:
     return state | {"columns": store.columns}
 
 
-def restore(model: LaRankClassifier, state: dict[str, Any]) -> None:
+def restore(model: LaRankClassifier, state: Attributes) -> None:
     """Give a classifier the machine that the state describes; ``ValueError`` where it is wrong."""
     settings = MachineSettings(**{**state["settings"]})
     if not all(isinstance(one, (bool, int, float, tuple)) for one in vars(settings).values()):
@@ -61,7 +60,7 @@ def restore(model: LaRankClassifier, state: dict[str, Any]) -> None:
         raise ValueError("the labels of a LaRank machine are not the classes of its classifier")
 
 
-def _check(state: dict[str, Any]) -> None:
+def _check(state: Attributes) -> None:
     for key, dtype in _TYPES.items():
         array = state[key]
         if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != 1:
@@ -90,7 +89,7 @@ def _check(state: dict[str, Any]) -> None:
         raise ValueError("a LaRank machine with patterns that support nothing")
 
 
-def _patterns(model: LaRankClassifier, state: dict[str, Any]) -> PatternStore:
+def _patterns(model: LaRankClassifier, state: Attributes) -> PatternStore:
     n, dtype = len(state["examples"]), np.dtype(state["dtype"])
     store: PrecomputedPatterns | VectorPatterns
     if "columns" in state:

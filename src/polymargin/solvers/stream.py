@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from polymargin.arrays import Codes, Doubles, Floats
+from polymargin.arrays import Attributes, Codes, Doubles, Floats
 from polymargin.core import core
 from polymargin.data import Rows
 from polymargin.losses import Loss
@@ -174,12 +174,12 @@ class StreamModel:
         weights: Floats = self._engine.model()
         return weights
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Attributes:
         state = {name: value for name, value in self.__dict__.items() if name != "_engine"}
         columns = self._engine.W.shape[1]
         return state | {"_columns": columns, "_state": self._engine.export_state()}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Attributes) -> None:
         state = dict(state)
         columns, (*rest, W, U) = state.pop("_columns"), state.pop("_state")
         self.__dict__.update(state)

@@ -22,7 +22,7 @@ from polymargin import (
     Problem,
     get_loss,
 )
-from polymargin.solvers.checkpoint import FORMAT
+from polymargin.solvers.checkpoint import FORMAT, CheckpointFile
 from polymargin.storage import Archive, Format, write_archive
 from tests.estimators import LOSS_PARAMS, loss_id, make_problem, make_sparse_problem
 
@@ -393,3 +393,13 @@ def test_a_convergence_warning_stays(tmp_path):
     clf = LinearMulticlassSVC(C=10, tol=1e-9, max_iter=2, checkpoint=tmp_path / "fit")
     with pytest.warns(ConvergenceWarning):
         clf.fit(X, y)
+
+
+def test_steps_that_count_as_several_passes_are_saved_too(tmp_path):
+    place = Checkpoint(tmp_path / "fit", every=None, passes=4)
+    steps = {"one": range(1, 10), "several": [3, 6, 10, 11, 15, 24]}
+    due = {}
+    for name, counts in steps.items():
+        file = CheckpointFile(place, {})
+        due[name] = [n for n in counts if file.due(n)]
+    assert due == {"one": [4, 8], "several": [6, 10, 15, 24]}

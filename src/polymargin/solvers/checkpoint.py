@@ -94,6 +94,7 @@ class CheckpointFile:
         self._made_for = dict(made_for)
         self._temporary = self.path.with_name(self.path.name + ".tmp")
         self._last_time = time.monotonic()
+        self._last_passes = 0
         self.saved = self._read() if self.path.exists() else None
         if self.saved is None and not self.path.parent.is_dir():
             raise CheckpointError(f"The folder of the checkpoint {self.path} does not exist.")
@@ -101,7 +102,8 @@ class CheckpointFile:
     def due(self, n_passes: int) -> bool:
         """Whether it is time to save, after so many passes in all."""
         every, passes = self._settings.every, self._settings.passes
-        if passes is not None and n_passes % passes == 0:
+        before, self._last_passes = self._last_passes, n_passes  # a step may count as several
+        if passes is not None and n_passes // passes > before // passes:
             return True
         return every is not None and time.monotonic() - self._last_time >= every
 

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 from polymargin.files.columns import MISSING, Choice, Wanted, choose
 from polymargin.files.dataset import DataFileError
-from polymargin.files.tables import Found, Source, need_pyarrow, not_a_number, not_finite
+from polymargin.files.tables import Found, Source, in_memory, need_pyarrow, not_a_number, not_finite
 
 if TYPE_CHECKING:
     from _csv import Reader
@@ -144,7 +144,7 @@ def _read(source: Source, dialect: Dialect, choice: Choice, wanted: Wanted) -> p
         parse = arrow.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True)
         try:
             with source.open() as stream:
-                table = arrow.read_csv(stream, read, parse, convert)
+                table = arrow.read_csv(in_memory(stream), read, parse, convert)
             break
         except pyarrow.ArrowInvalid as error:
             if "straddling" in str(error) and block < _LARGEST_BLOCK:

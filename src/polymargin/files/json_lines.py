@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from polymargin.files.columns import Choice, Wanted, choose
 from polymargin.files.dataset import DataFileError
-from polymargin.files.tables import Found, Source, need_pyarrow, not_a_number, not_finite
+from polymargin.files.tables import Found, Source, in_memory, need_pyarrow, not_a_number, not_finite
 from polymargin.storage import Json
 
 if TYPE_CHECKING:
@@ -74,7 +74,9 @@ def _read(source: Source, choice: Choice, fields: dict[str, bool]) -> pyarrow.Ta
         )
         try:
             with source.open() as stream:
-                table = arrow.read_json(stream, arrow.ReadOptions(block_size=block), options)
+                table = arrow.read_json(
+                    in_memory(stream), arrow.ReadOptions(block_size=block), options
+                )
             table.validate(full=True)
         except (pyarrow.ArrowInvalid, UnicodeDecodeError) as error:
             if "straddling" in str(error) and block < _LARGEST_BLOCK:

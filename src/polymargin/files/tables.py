@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -61,6 +62,19 @@ class Found:
     explain: Callable[[], None]
     from_text: bool = False
     named: bool = True
+
+
+def in_memory(stream: io.BufferedIOBase) -> pyarrow.BufferReader:
+    """The rest of a stream, for pyarrow's readers.
+
+    Their threads let go of a stream some time after the table is there. If Python ends just then,
+    one that waits for Python to let go of a stream of its own would end the process.
+    """
+    import pyarrow
+
+    held = pyarrow.BufferOutputStream()
+    shutil.copyfileobj(stream, held, 1 << 20)
+    return pyarrow.BufferReader(held.getvalue())
 
 
 def need_pyarrow() -> None:

@@ -13,6 +13,7 @@ Floats: TypeAlias = NDArray[np.floating]  # float32 or float64, whichever the da
 Doubles: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.int64]  # positions, numbers of examples
 Codes: TypeAlias = NDArray[np.int32]  # of classes
+Mask: TypeAlias = NDArray[np.bool_]
 Matrix: TypeAlias = Floats | sparse.csr_array  # rows of data
 Sparse: TypeAlias = sparse.sparray | sparse.spmatrix  # of any format
 MatrixLike: TypeAlias = ArrayLike | Sparse  # what users give, frames too

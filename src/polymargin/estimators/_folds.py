@@ -25,7 +25,7 @@ from polymargin.estimators._search import FoldStep
 from polymargin.estimators._target import encode_target
 from polymargin.estimators.kernel import KernelMulticlassSVC
 from polymargin.estimators.linear import LinearMulticlassSVC, check_overflow
-from polymargin.kernel_functions import SharedKernel, TrainingKernel
+from polymargin.kernel_functions import SharedKernel, TrainingKernel, training_kernel
 from polymargin.problem import KernelProblem, Problem
 from polymargin.solvers import DualSolver, Solution, Status
 from polymargin.solvers.kernel import KernelSolution, KernelSolver
@@ -179,7 +179,7 @@ class KernelFolds(ModelFolds[KernelProblem, KernelSolution]):
 
     def _own_kernel(self) -> TrainingKernel:
         kernel = self._problem.kernel
-        return TrainingKernel(kernel.X, kernel.function)
+        return training_kernel(kernel.X, kernel.function)
 
     @property
     def n_kernel_evaluations(self) -> int:

@@ -28,7 +28,7 @@ from polymargin.estimators._parameters import (
 )
 from polymargin.estimators._predictions import KernelPredictionMixin
 from polymargin.estimators._target import EncodedTarget
-from polymargin.kernel_functions import TrainingKernel, resolve_gamma
+from polymargin.kernel_functions import TrainingKernel, resolve_gamma, training_kernel
 from polymargin.losses import Loss
 from polymargin.problem import KernelProblem
 from polymargin.solvers.kernel import KernelSolution, KernelSolver
@@ -57,7 +57,7 @@ class KernelMachine(KernelPredictionMixin, CertifiedClassifier[KernelProblem, So
             return TrainingKernel(X, None)
         X = checked_rows(self, X).matrix
         self.gamma_ = resolve_gamma(self.gamma, X)
-        return TrainingKernel(X, self._kernel_function(), n_threads(self.n_jobs))
+        return training_kernel(X, self._kernel_function(), n_threads(self.n_jobs))
 
 
 def check_gram_matrix(estimator: BaseEstimator, K: NDArray) -> None:
@@ -125,7 +125,7 @@ class KernelMulticlassSVC(
         Determines the order of the updates. The same integer gives bit-identical models.
     n_jobs : int, default=None
         Number of threads of kernel values (of dense rows) and of predictions; None means 1, and -1
-        all cores. The same bits for any number. NumPy's matrix products have threads of their own.
+        all cores. The same bits for any number.
     verbose : int, default=0
         If positive, print a line per working set.
     solver : KernelSolver, default=None

@@ -56,6 +56,7 @@ myst_enable_extensions = ["colon_fence", "deflist", "attrs_block"]
 myst_heading_anchors = 4
 
 autosummary_generate = True
+toc_object_entries_show_parents = "hide"
 autosummary_ignore_module_all = False
 autodoc_typehints = "none"  # the docstrings say it, in words
 autodoc_member_order = "groupwise"
@@ -71,6 +72,7 @@ sphinx_gallery_conf = {
     "image_scrapers": ("matplotlib",),
     "remove_config_comments": True,
     "show_memory": False,
+    "write_computation_times": False,
     "abort_on_example_error": True,
     "plot_gallery": os.environ.get("GALLERY", "yes") != "no",  # `make docs GALLERY=no` is quick
     "doc_module": ("polymargin",),
@@ -100,6 +102,7 @@ html_css_files = ["site.css"]
 html_extra_path = ["_root"]
 html_copy_source = False
 html_show_sourcelink = False
+html_context = {"default_mode": "auto"}  # light or dark, as the reader's system
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,

@@ -40,7 +40,7 @@ def read_data(
     labels: Sequence[str] | StrPath | None = None,
     dtype: DTypeLike = np.float64,
 ) -> Dataset:
-    r"""Read examples from a file.
+    """Read examples from a file.
 
     Parameters
     ----------
@@ -101,10 +101,10 @@ def read_data(
     >>> from polymargin.io import read_data
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = os.path.join(folder, "small.svm")
-    ...     _ = open(path, "w").write("1 1:0.5 3:2\n2 2:1\n")
+    ...     _ = open(path, "w").write("1 1:0.5 3:2")
     ...     data = read_data(path)
     >>> data.X.toarray().tolist(), data.y.tolist()
-    ([[0.5, 0.0, 2.0], [0.0, 1.0, 0.0]], [1, 2])
+    ([[0.5, 0.0, 2.0]], [1])
     """
     kind = detect_format(path) if format is None else format
     wanted = Wanted(label, text, features, where, name_of(path), table, strings, need_label)

@@ -105,6 +105,7 @@ bench-regression: $(VENV)/.extra-bench ## compare with another commit, in turns 
 results: $(VENV)/.extra-bench ## write docs/benchmarks.md, README's figures and its picture anew from the result files
 	$(BIN)/python -m benchmarks.report
 	$(BIN)/python -m benchmarks.headline
+	$(BIN)/python -m benchmarks.by_hand --page-only
 
 docs: $(VENV)/.extra-docs ## build the documentation site in build/site; GALLERY=no leaves the examples out
 	OPENBLAS_NUM_THREADS=1 GALLERY=$(GALLERY) $(BIN)/python -m sphinx -W --keep-going -q -c docs . build/site

@@ -98,6 +98,7 @@ def setup(app: Sphinx) -> None:
 html_theme = "pydata_sphinx_theme"
 html_title = "polymargin"
 html_static_path = ["_static"]
+html_favicon = "_static/favicon.svg"
 html_css_files = ["site.css"]
 html_extra_path = ["_root"]
 html_copy_source = False

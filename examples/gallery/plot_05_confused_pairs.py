@@ -18,5 +18,4 @@ X_train, X_test, y_train, y_test = train_test_split(
 )
 clf = LinearMulticlassSVC(C=0.1, random_state=0).fit(X_train, y_train)
 ConfusedPairsDisplay.from_estimator(clf, X_test, y_test, n_pairs=10)
-plt.tight_layout()
 plt.show()

@@ -25,7 +25,7 @@ with cluster, Client(cluster) as client:
     for partitions in (2, 6):
         rows = len(y) // partitions
         data = da.from_array(X, chunks=(rows, 30)), da.from_array(y, chunks=rows)
-        clf = DaskLinearMulticlassSVC(client=client, tol=1e-4, random_state=0).fit(*data)
+        clf = DaskLinearMulticlassSVC(client=client, C=0.1, tol=1e-4, random_state=0).fit(*data)
         name = f"{partitions} partitions"
         axes.plot(clf.history_["pass"], clf.history_["gap"], "o-", label=name)
         print(f"{name}: objective {clf.objective_:.5g}, gap {clf.dual_gap_:.1e}")

@@ -15,6 +15,7 @@ from polymargin.estimators import (
     LinearMulticlassSVCCV,
 )
 from polymargin.estimators.path import RegularizationPath, regularization_path
+from polymargin.installation import show_versions
 from polymargin.io import load, save
 from polymargin.losses import LOSSES, Loss, get_loss
 from polymargin.problem import Problem
@@ -57,4 +58,5 @@ __all__ = [
     "projections",
     "regularization_path",
     "save",
+    "show_versions",
 ]

@@ -162,7 +162,7 @@ class KernelMulticlassSVC(
         The coefficient used.
     temperature_ : float
         With `probability`: what scores are divided by for probabilities.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         The features seen during fit; their names, if X has names that are all strings.
 
     See Also

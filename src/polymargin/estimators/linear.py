@@ -78,7 +78,7 @@ class LinearMulticlassSVC(
         "top_k_entropy".
     tol : float, default=1e-3
         Training stops at a relative duality gap ``(primal - dual) / primal`` of at most `tol`.
-        This is not the tolerance of :class:`~sklearn.svm.LinearSVC`, which bounds a violation.
+        This is not the tolerance of ``LinearSVC``, which bounds a violation.
     max_iter : int, default=1000
         Largest number of passes over the data.
     fit_intercept : bool, default=True
@@ -160,7 +160,7 @@ class LinearMulticlassSVC(
         the optimum. For two classes, the rows are combined as those of `coef_`.
     temperature_ : float
         With `probability`: what scores are divided by for probabilities.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         The features seen during fit; their names, if X has names that are all strings.
 
     See Also

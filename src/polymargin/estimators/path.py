@@ -49,6 +49,17 @@ class RegularizationPath:
         Seconds (wall clock), from the solution of the C before.
     histories : list of dict
         As `history_` of :class:`LinearMulticlassSVC`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import regularization_path
+    >>> X, y = load_iris(return_X_y=True)
+    >>> path = regularization_path(X, y, [0.1, 1.0], random_state=0)
+    >>> path.coefs.shape, bool((path.gaps <= 1e-3).all())
+    ((2, 3, 4), True)
+    >>> path.estimator(1.0).C
+    1.0
     """
 
     Cs: Doubles

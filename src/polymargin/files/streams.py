@@ -116,7 +116,14 @@ def _open_raw(path: StrPath) -> Iterator[io.BufferedReader]:
 
 
 def detect_format(path: StrPath) -> str:
-    """Tell the format of a file by its name, else by its first bytes."""
+    """Tell the format of a file by its name, else by its first bytes.
+
+    Examples
+    --------
+    >>> from polymargin.io import detect_format
+    >>> detect_format("train.svm.gz")
+    'svmlight'
+    """
     if not is_stdin(path):
         if os.path.isdir(path):
             return "directory"
@@ -134,6 +141,16 @@ def detect_text_format(path: StrPath, column: str) -> str:
     """The same for a file of texts: "text", one on each line, where it is nothing else.
 
     Comma-separated values are told from texts with commas by the name of a column.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from polymargin.io import detect_text_format
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "messages.txt")
+    ...     _ = open(path, "w").write("where is my card, please")
+    ...     print(detect_text_format(path, "text"))
+    text
     """
     if not is_stdin(path) and (os.path.isdir(path) or not _may_be_text(path)):
         return detect_format(path)

@@ -31,7 +31,14 @@ LOSSES: tuple[str, ...] = tuple(core.loss_names())
 
 
 def loss_class(name: str) -> type[Loss]:
-    """The class of the loss called ``name``."""
+    """The class of the loss called ``name``.
+
+    Examples
+    --------
+    >>> from polymargin.losses import loss_class
+    >>> loss_class("softmax").gives_probabilities
+    True
+    """
     if name not in LOSSES:
         raise ValueError(f"Unknown loss {name!r}; expected one of {', '.join(LOSSES)}.")
     module = importlib.import_module(f"{__name__}.{name}")
@@ -47,7 +54,13 @@ def losses_with(parameter: str) -> list[str]:
 
 
 def check_takes_costs(name: str) -> None:
-    """Raise ``ValueError`` for a loss that has no margins between classes."""
+    """Raise ``ValueError`` for a loss that has no margins between classes.
+
+    Examples
+    --------
+    >>> from polymargin.losses import check_takes_costs
+    >>> check_takes_costs("crammer_singer")  # nothing is raised
+    """
     cls = loss_class(name)
     if "margins" not in cls.parameters:
         raise ValueError(
@@ -66,6 +79,12 @@ def get_loss(
 
     ``top_k`` is required by the top-k losses and ignored by others; ``smoothing`` is for the hinge
     losses, ``margins`` (between classes; None: all are 1) for those of them that compare classes.
+
+    Examples
+    --------
+    >>> from polymargin import get_loss
+    >>> get_loss("top_k_beta", top_k=3).name
+    'top_k_beta'
     """
     cls, given = loss_class(name), {"top_k": top_k, "smoothing": smoothing, "margins": margins}
     if smoothing != 0 and "smoothing" not in cls.parameters:

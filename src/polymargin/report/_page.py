@@ -47,6 +47,17 @@ def write_report(
         about the training alone.
     **options : dict
         As for :func:`render_report`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import LinearMulticlassSVC
+    >>> from polymargin.report import write_report
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = LinearMulticlassSVC(random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write_report(os.path.join(folder, "report.html"), clf, X, y)
     """
     page = render_report(model, X, y, **options)
     with replacing(path) as file:
@@ -99,6 +110,16 @@ def render_report(
     -------
     str
         The page.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import LinearMulticlassSVC
+    >>> from polymargin.report import render_report
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = LinearMulticlassSVC(random_state=0).fit(X, y)
+    >>> "<html" in render_report(clf, X, y)
+    True
     """
     if (X is None) != (y is None):
         raise ValueError("Give both X and y, or neither.")

@@ -97,8 +97,19 @@ class DualSolver(Settings):
         Seconds after which to stop with the best certified model; those of this call, also when it
         goes on from a checkpoint.
     stopping : StoppingRule or None, default=None
-        When to stop; None: at a certified gap of ``tol``. :class:`LargestViolation` is the rule of
-        the papers. Whatever stops it, the model is certified at the end.
+        When to stop; None: at a certified gap of ``tol``. The rule of the papers is
+        :class:`~polymargin.solvers.LargestViolation`. Whatever stops it, the model is
+        certified at the end.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import DualSolver, LinearMulticlassSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> solver = DualSolver(time_limit=60.0, shrinking=False)
+    >>> clf = LinearMulticlassSVC(solver=solver, random_state=0).fit(X, y)
+    >>> clf.dual_gap_ <= clf.tol
+    True
     """
 
     restricted: str = "auto"

@@ -49,6 +49,15 @@ class KernelSolver(Settings):
         As in :class:`polymargin.DualSolver`.
     time_limit : float or None, default=None
         Seconds after which to stop.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import KernelMulticlassSVC, KernelSolver
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = KernelMulticlassSVC(solver=KernelSolver(time_limit=60.0), random_state=0).fit(X, y)
+    >>> clf.dual_gap_ <= clf.tol
+    True
     """
 
     working_set: Literal["auto"] | int = "auto"

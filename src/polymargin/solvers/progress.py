@@ -35,7 +35,20 @@ def watching(listener: Progress) -> Iterator[None]:
     Parameters
     ----------
     listener : callable
-        Called with a :class:`Record` after every pass. An exception it raises ends the solver.
+        Called with a record, a dictionary, after every pass. An exception it raises ends the
+        solver.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import LinearMulticlassSVC
+    >>> from polymargin.solvers import watching
+    >>> X, y = load_iris(return_X_y=True)
+    >>> passes = []
+    >>> with watching(lambda record: passes.append(record["pass"])):
+    ...     _ = LinearMulticlassSVC(random_state=0).fit(X, y)
+    >>> len(passes) > 0
+    True
     """
     token = _listeners.set((*_listeners.get(), listener))
     try:

@@ -83,6 +83,16 @@ class Solution(DualSolution):
     intercept : ndarray of shape (n_classes,)
         ``scores = X @ coef.T + intercept``; the penalised weight of the constant feature is
         ``intercept / intercept_scaling``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polymargin import DualSolver, Problem, get_loss
+    >>> X, y = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]), np.array([0, 1, 2])
+    >>> problem = Problem(X, y, np.ones(3), get_loss("crammer_singer"), 3)
+    >>> solution = DualSolver().solve(problem, tol=1e-6, max_iter=100)
+    >>> solution.status, solution.dual <= solution.primal, solution.gap <= 1e-6
+    (<Status.CONVERGED: 'converged'>, True, True)
     """
 
     coef: Floats

@@ -13,7 +13,7 @@ import polymargin
 from polymargin.cli import _data, main
 from polymargin.cli._errors import Exit
 from polymargin.cli._main import app
-from polymargin.cli._progress import Watch
+from polymargin.solvers import watching
 from tests.cli.conftest import write_csv, write_jsonl
 
 COMMANDS = list(app.commands)
@@ -198,16 +198,13 @@ def test_text_and_label_columns_by_name(run, tmp_path):
     assert ran.lines == ["is red", "is green", "is blue"] * 4
 
 
-def test_ctrl_c_writes_the_best_model_and_says_so(run, svm, numbers, monkeypatch):
-    seen = Watch.__call__
-
-    def interrupted(self, record):
-        seen(self, record)
+def test_ctrl_c_writes_the_best_model_and_says_so(run, svm):
+    def interrupted(record):
         if record["pass"] == 3:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(Watch, "__call__", interrupted)
-    ran = run("train", svm, "--tol", "1e-12", "-o", "m.pmz", "--json")
+    with watching(interrupted):
+        ran = run("train", svm, "--tol", "1e-12", "-o", "m.pmz", "--json")
     assert ran.code == Exit.INTERRUPTED
     assert ran.json["status"] == "interrupted"
     assert "best model so far, certified gap" in ran.err

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO
 
@@ -53,6 +54,18 @@ class Output:
         """Say that something has been written."""
         if self.chatty:
             _echo(text, sys.stderr, fg="green")
+
+    @contextmanager
+    def progress(self) -> Iterator[None]:
+        """A bar for the training in the block, on a terminal."""
+        from polymargin.solvers import show, watch, watching
+
+        if not (self.chatty and show.is_terminal(sys.stderr)):
+            yield
+            return
+        seen = watch.Watch()
+        with watching(seen), show.drawn(seen, show.TerminalLine(sys.stderr)):
+            yield
 
     def result(
         self, value: Mapping[str, object], lines: Iterable[str], *, aside: bool = False

@@ -20,14 +20,13 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, Standa
 from polymargin.cli._data import need_labels
 from polymargin.cli._errors import CommandError, Exit, about
 from polymargin.cli._output import Output
-from polymargin.cli._progress import Watch, progress_bar
 from polymargin.cli._tables import located
 from polymargin.cli._train_options import TrainOptions
 from polymargin.estimators import KernelMulticlassSVC, LaRankClassifier, LinearMulticlassSVC
 from polymargin.evaluation import Evaluation, compare, percent
 from polymargin.fitted import Classifier, Examples
 from polymargin.io import Dataset
-from polymargin.solvers import DualSolver, KernelSolver, watching
+from polymargin.solvers import DualSolver, KernelSolver
 from polymargin.tables import Column, table_steps
 
 Trained = LinearMulticlassSVC | KernelMulticlassSVC | LaRankClassifier
@@ -40,7 +39,6 @@ class Fit:
 
     model: Classifier  # the classifier, or a pipeline that ends in it
     classifier: Trained
-    watch: Watch  # every pass
     seconds: float = 0.0  # without reading and preparing the data
     interrupted: bool = False  # by Ctrl-C; the model is then the best certified one so far
     warning: str | None = None  # why it did not converge
@@ -135,9 +133,8 @@ def fit(
 
     Ctrl-C while the classifier trains gives the best certified model so far.
     """
-    watch = Watch()
     model = Pipeline([*steps, ("svm", classifier)]) if steps else classifier
-    result = Fit(model, classifier, watch)
+    result = Fit(model, classifier)
     with located(data), about(data.source):
         X, y = inputs_of(data), need_labels(data)
         for _, step in steps:
@@ -146,8 +143,7 @@ def fit(
             X = X.astype(dtype, copy=False)
         with (
             warnings.catch_warnings(record=True) as caught,
-            progress_bar(watch, output.chatty) as see,
-            watching(see),
+            output.progress(),
         ):
             warnings.simplefilter("always", ConvergenceWarning)
             start = time.perf_counter()

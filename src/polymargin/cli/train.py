@@ -389,7 +389,7 @@ def _finish(
             about["test data"] = f"a part of {options.holdout:g}, held out"
         elif task.test is not None:
             about["test data"] = source_of(task.test.source, options.test_split)
-        report_on(options.report, task.source, model, tested, about, done.watch.trace)
+        report_on(options.report, task.source, model, tested, about)
         result.add({"report": options.report}, [])
     return CODES[done.status]
 

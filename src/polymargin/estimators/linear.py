@@ -116,7 +116,8 @@ class LinearMulticlassSVC(
         Number of threads; None means 1, and -1 all cores. It is taken as it is inside of parallel
         workers too, since the number of threads may change the last digits of a model.
     verbose : int, default=0
-        If positive, print a line per certificate.
+        1: a bar with the gap and the time left, on a terminal (standard error) or in a notebook;
+        elsewhere lines, one per certificate and estimates now and then. 2: lines everywhere.
     solver : DualSolver, default=None
         Expert settings of `fit`; None means ``DualSolver()``.
     stream : StreamSolver, default=None
@@ -154,7 +155,9 @@ class LinearMulticlassSVC(
     n_samples_seen_ : int
         After `partial_fit`: the examples of positive weight that the stream has had so far.
     history_ : dict of ndarray
-        One entry per certificate: "pass", "time", "primal", "dual", "gap", "n_awake".
+        One entry per pass: "pass", "time", "n_awake"; "primal", "dual" and "gap", which are NaN
+        where nothing was certified; and "estimated_primal", "estimated_dual" and "estimated_gap",
+        which the pass could tell without looking at all examples, and which prove nothing.
     dual_coef_ : csr_array of shape (n_classes, n_samples), or (1, n_samples) for two classes
         With `store_dual`: the dual variables, signed such that ``dual_coef_ @ X`` is `coef_` at
         the optimum. For two classes, the rows are combined as those of `coef_`.

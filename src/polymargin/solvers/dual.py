@@ -19,7 +19,7 @@ from polymargin.solvers.checkpoint import Checkpoint, PathFile, dependencies
 from polymargin.solvers.engines.base import Engine, Model
 from polymargin.solvers.engines.linear import LinearEngine, LinearModel
 from polymargin.solvers.newton.handover import may_follow
-from polymargin.solvers.progress import History, Progress
+from polymargin.solvers.progress import Progress
 from polymargin.solvers.run import Clock, Run
 from polymargin.solvers.settings import RandomState, Settings, draw_seed
 from polymargin.solvers.solution import Solution
@@ -147,7 +147,8 @@ class DualSolver(Settings):
         n_jobs : int
             Threads.
         verbose : int
-            Print a line per certificate.
+            1: a bar with the gap and the time left on a terminal or in a notebook, elsewhere lines;
+            2: lines, one per certificate and some between.
         start : Solution or None
             Warm start from the solution of the same data with other weights.
         progress : callable or None
@@ -175,7 +176,7 @@ class DualSolver(Settings):
         rng = np.random.default_rng(seed)
         engine = LinearEngine(problem, self, rng, n_jobs=n_jobs, max_iter=max_iter)
         engine.start(start)
-        run = self._run(engine, tol, max_iter, History("pass", verbose), clock)
+        run = self._run(engine, tol, max_iter, clock, verbose=verbose)
         run.loop(progress, file)
         solution = solution_of(run, engine)
         done = run.status is Status.UNCERTIFIED and run.n_iter >= max_iter
@@ -229,7 +230,7 @@ class DualSolver(Settings):
                 engine.start(None)
             else:
                 engine.move_to(scaled)
-            run = self._run(engine, tol, max_iter, History("pass", verbose), clock)
+            run = self._run(engine, tol, max_iter, clock, verbose=verbose)
             run.loop(progress, file)
             solution = solution_of(run, engine)
             if file is not None:
@@ -253,7 +254,14 @@ class DualSolver(Settings):
             return solution
 
     def _run(
-        self, engine: Engine[Model], tol: float, max_iter: int, history: History, clock: Clock
+        self,
+        engine: Engine[Model],
+        tol: float,
+        max_iter: int,
+        clock: Clock,
+        *,
+        step: str = "pass",
+        verbose: int,
     ) -> Run[Model]:
         return Run(
             engine,
@@ -262,8 +270,9 @@ class DualSolver(Settings):
             time_limit=self.time_limit,
             certify=self.certify,
             tol=tol,
-            history=history,
             clock=clock,
+            step=step,
+            verbose=verbose,
         )
 
     def _check(self, problem: Problem) -> None:

@@ -204,7 +204,6 @@ class KernelMulticlassSVC(
         "n_kernel_evaluations_",
     )
     _unit_of_work = "working sets"
-    _advice = "Increase max_iter or tol, use a smaller C, or float64."
 
     def _solve(
         self, problem: KernelProblem, start: KernelSolution | None, progress: Progress | None

@@ -299,7 +299,7 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
         "_fixed",
     )
     _unit_of_work = "epochs"
-    _advice = "Increase n_epochs or tol, scale the features, or use a smaller C."
+    _limit = "n_epochs"
 
     @property
     def _most_passes(self) -> int:

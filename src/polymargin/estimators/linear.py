@@ -202,7 +202,6 @@ class LinearMulticlassSVC(
     memory_limit: str | float | None = parameter(str, POSITIVE, None, default=None)
 
     _fitted_names = (*CERTIFIED, "coef_", "intercept_", "dual_coef_")
-    _advice = "Increase max_iter or tol, scale the features to a similar range, or use a smaller C."
 
     def score(
         self,

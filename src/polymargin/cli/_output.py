@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 import click
-import numpy as np
 
 from polymargin.cli._command import setting
+from polymargin.cli._words import in_options
 
 
 def colours(stream: TextIO) -> bool:
@@ -48,7 +48,7 @@ class Output:
 
     def warn(self, text: str) -> None:
         """Say what the user should know, even if quiet."""
-        _echo(f"warning: {text}", sys.stderr, fg="yellow")
+        _echo(f"warning: {in_options(text)}", sys.stderr, fg="yellow")
 
     def success(self, text: str) -> None:
         """Say that something has been written."""
@@ -91,6 +91,7 @@ def bold(text: str) -> str:
 
 def to_json(value: object) -> str:
     """One line of JSON; NaN and infinities become null, NumPy's numbers plain ones."""
+    import numpy as np  # which --version and --help do without
 
     def plain(other: object) -> object:
         return other.tolist() if isinstance(other, np.ndarray | np.generic) else str(other)

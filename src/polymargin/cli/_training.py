@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -50,6 +51,13 @@ class Fit:
         if self.interrupted:
             return "interrupted"
         return "converged" if self.warning is None else "not converged"
+
+
+class Fold(NamedTuple):
+    """What was found on a fold, and why the model that was tried there did not converge."""
+
+    found: Evaluation
+    warning: str | None
 
 
 def make_classifier(o: TrainOptions) -> Trained:
@@ -190,7 +198,7 @@ def cross_validate(
     folds: int,
     output: Output,
     dtype: DTypeLike = np.float64,
-) -> list[Evaluation]:
+) -> list[Fold]:
     """How good on each fold a model is that is trained on the others."""
     y = need_labels(data)
     counts = np.unique(y, return_counts=True)[1]
@@ -206,6 +214,8 @@ def cross_validate(
                 raise KeyboardInterrupt
             predicted = done.model.predict(inputs_of(data.take(test)))
             classes = done.classifier.classes_
-            found.append(compare(y[test], predicted, classes, classifier.cost_matrix))
-            output.note(f"fold {number} of {folds}: accuracy {percent(found[-1].accuracy)}")
+            held_out = compare(y[test], predicted, classes, classifier.cost_matrix)
+            found.append(Fold(held_out, done.warning))
+            said = "" if done.warning is None else " (not converged)"
+            output.note(f"fold {number} of {folds}: accuracy {percent(held_out.accuracy)}{said}")
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 
 import numpy as np
 from scipy import sparse
@@ -20,6 +19,7 @@ from polymargin.estimators._parameters import KernelParameters
 from polymargin.estimators._stored import blocks_of, is_stored
 from polymargin.estimators._threads import at_one_moment
 from polymargin.estimators.probabilities import log_probabilities, temperature_of
+from polymargin.estimators.top_k import best_labels
 from polymargin.kernel_functions import KernelFunction, TrainingKernel
 from polymargin.solvers.kernel_scores import kernel_scores
 from polymargin.storage import Array
@@ -47,13 +47,7 @@ class TopLabelsMixin:
         ndarray of shape (n_samples, k)
             Labels, best first; those of equal score in the order of `classes_`.
         """
-        scores, n_classes = self.decision_function(X), len(self.classes_)
-        if not isinstance(k, Integral) or not 1 <= k <= n_classes:
-            raise ValueError(f"k must be an integer from 1 to n_classes = {n_classes}, got {k!r}.")
-        if scores.ndim == 1:
-            scores = np.column_stack([-scores, scores])
-        best_first = np.argsort(-scores, axis=1, kind="stable")
-        return self.classes_[best_first[:, :k]]
+        return best_labels(self.decision_function(X), self.classes_, k)
 
 
 def _has_probabilities(estimator: object) -> bool:

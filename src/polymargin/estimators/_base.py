@@ -23,7 +23,7 @@ from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from polymargin.arrays import Attributes, Matrix, MatrixLike
+from polymargin.arrays import Attributes, Matrix, MatrixLike, precisions
 from polymargin.data import Rows, as_rows, check_sparse_structure
 from polymargin.estimators._advice import above_optimum, advice, measure
 from polymargin.estimators._html import CertificateHTMLMixin
@@ -157,7 +157,7 @@ class CertifiedClassifier(
             X,
             y,
             accept_sparse="csr" if self._accepts_sparse else False,
-            dtype=[np.float64, np.float32],
+            dtype=precisions(X),
             order="C",
             reset=reset,
             ensure_all_finite=False,
@@ -243,9 +243,10 @@ class WeightedClassifier(CertifiedClassifier[ProblemT, SolutionT]):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training data, or kernel values (n_samples, n_samples) for a precomputed kernel. float32
-            and float64 are kept, other types become float64. C-contiguous arrays and canonical CSR
-            matrices are not copied. Linear models also take a data directory (its path, or what
-            :func:`polymargin.io.open_directory` gives) and a :class:`polymargin.io.BlockSource`.
+            and float64 are kept, float16 becomes float32, other types float64. C-contiguous arrays
+            and canonical CSR matrices are not copied. Linear models also take a data directory (its
+            path, or what :func:`polymargin.io.open_directory` gives) and a
+            :class:`polymargin.io.BlockSource`.
         y : array-like of shape (n_samples,)
             Labels of any type that can be sorted. Directories and sources have their own.
         sample_weight : array-like of shape (n_samples,), default=None

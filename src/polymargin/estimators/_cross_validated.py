@@ -22,13 +22,14 @@ from sklearn.utils.validation import check_is_fitted
 from polymargin.arrays import Attributes, Doubles, MatrixLike
 from polymargin.estimators._base import CertifiedClassifier, Prepared, n_threads
 from polymargin.estimators._folds import ModelFolds
+from polymargin.estimators._html import CertificateHTMLMixin
 from polymargin.estimators._parameters import CostMatrix, SearchParameters
 from polymargin.estimators._search import FoldStep, Scorer, grid_of, resolve_scorer, search
 from polymargin.estimators._threads import SeenAtOnce, alone
 from polymargin.estimators.compat import CallbackContext, CallbackSupportMixin, takes_weights
 
 
-class CrossValidatedMixin(SeenAtOnce, SearchParameters, CallbackSupportMixin):
+class CrossValidatedMixin(SeenAtOnce, CertificateHTMLMixin, SearchParameters, CallbackSupportMixin):
     """The search for C and the refit, for an estimator that has the parameters of its model."""
 
     classes_: np.ndarray

@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from polymargin.arrays import Floats, MatrixLike
+from polymargin.arrays import Floats, MatrixLike, precisions
 from polymargin.data import canonical_csr, check_sparse_structure
 from polymargin.estimators._base import n_threads
 from polymargin.estimators._parameters import KernelParameters
@@ -200,7 +200,7 @@ class KernelPredictionMixin(KernelParameters, ProbabilityMixin, ClassifierMixin)
             self,
             X,
             accept_sparse="csr" if self._accepts_sparse else False,
-            dtype=[np.float64, np.float32],
+            dtype=precisions(X),
             reset=False,
         )
         if sparse.issparse(X):

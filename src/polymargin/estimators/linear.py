@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -104,7 +105,9 @@ class LinearMulticlassSVC(
         held out, weighted as in training: all of them in five folds where there are up to 2,000, a
         fifth (at most 5,000) in one fold from 10,000 on. "softmax" has probabilities without.
     warm_start : bool, default=False
-        Whether to start from the dual variables of the previous fit. They are made to fit after a
+        Whether to start from the previous fit. One of the same problem goes on where it ended, with
+        a smaller `tol` or more passes, as if it had not; its state takes the memory of a few sets
+        of weights. Else the dual variables are a start: they are made to fit after a
         change of `C`, of weights or of features. With other labels, another number of examples or
         another loss, the fit starts afresh.
     store_dual : bool, default=False
@@ -291,7 +294,9 @@ class LinearMulticlassSVC(
     ) -> Solution:
         solver = DualSolver() if self.solver is None else self.solver
         seed = draw_seed(self.random_state)
-        save = {} if self.checkpoint is None else {"checkpoint": Checkpoint.of(self.checkpoint)}
+        save: dict[str, Any] = {"keep_state": True} if self.warm_start else {}
+        if self.checkpoint is not None:
+            save["checkpoint"] = Checkpoint.of(self.checkpoint)
         solution: Solution = solver.solve(
             problem,
             tol=self.tol,

@@ -19,6 +19,7 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _check_method_params
 
 from polymargin.arrays import Doubles, Floats, Indices, Matrix, MatrixLike
+from polymargin.estimators._advice import advice_on_many
 from polymargin.estimators._base import CertifiedClassifier, Prepared, ProblemT, SolutionT
 from polymargin.estimators._progress import StopRequested
 from polymargin.estimators._search import FoldStep
@@ -131,8 +132,9 @@ class ModelFolds(ABC, Generic[ProblemT, SolutionT]):
         warnings.warn(
             f"{name}: {len(open_ends)} of {sum(map(len, steps))} models of the folds stopped before"
             f" their tolerance of {self._model.tol:g}, the worst at a relative duality gap of "
-            f"{worst:.2g}. Their scores may be off. Increase max_iter or tol, scale the features, "
-            "or leave out the largest values of C.",
+            f"{worst:.2g}. Their scores may be off. "
+            f"{advice_on_many(step.status for step in open_ends)}, or leave out the largest values "
+            "of C.",
             ConvergenceWarning,
             stacklevel=6,  # the caller of fit, which scikit-learn wraps
         )

@@ -127,7 +127,8 @@ class KernelMulticlassSVC(
         Number of threads of kernel values (of dense rows) and of predictions; None means 1, and -1
         all cores. The same bits for any number.
     verbose : int, default=0
-        If positive, print a line per working set.
+        1: a bar with the gap and the time left, on a terminal (standard error) or in a notebook;
+        elsewhere lines, one per certificate and estimates now and then. 2: lines everywhere.
     solver : KernelSolver, default=None
         Expert settings; None means ``KernelSolver()``.
 
@@ -153,9 +154,8 @@ class KernelMulticlassSVC(
     n_iter_ : int
         Number of working sets.
     history_ : dict of ndarray
-        One entry per working set: "pass", "time", "primal", "dual", "gap", "n_awake". While
-        examples are left out (``n_awake < n_samples``), values are those of the others. Examples of
-        weight zero always are.
+        One entry per working set, as in :class:`LinearMulticlassSVC`. While examples are left out
+        (``n_awake < n_samples``), there are estimates only. Examples of weight zero always are.
     n_kernel_evaluations_ : int
         Kernel values computed in training.
     gamma_ : float
@@ -204,7 +204,6 @@ class KernelMulticlassSVC(
         "n_kernel_evaluations_",
     )
     _unit_of_work = "working sets"
-    _advice = "Increase max_iter or tol, use a smaller C, or float64."
 
     def _solve(
         self, problem: KernelProblem, start: KernelSolution | None, progress: Progress | None

@@ -114,7 +114,7 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
     n_jobs : int, default=None
         Number of threads of predictions and duality gaps; None means 1, and -1 all cores.
     verbose : int, default=0
-        If positive, print a line per epoch.
+        1: a bar on a terminal or in a notebook, elsewhere a line per epoch. 2: lines everywhere.
 
     Attributes
     ----------
@@ -299,7 +299,7 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
         "_fixed",
     )
     _unit_of_work = "epochs"
-    _advice = "Increase n_epochs or tol, scale the features, or use a smaller C."
+    _limit = "n_epochs"
 
     @property
     def _most_passes(self) -> int:

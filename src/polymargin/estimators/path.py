@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from polymargin.arrays import Doubles, Floats, Indices, MatrixLike
+from polymargin.estimators._advice import advice_on_many
 from polymargin.estimators._base import n_threads
 from polymargin.estimators._parameters import CostMatrix
 from polymargin.estimators._search import grid_of
@@ -227,7 +228,7 @@ def regularization_path(
     if unfinished:
         warnings.warn(
             f"regularization_path stopped before tol={tol:g} at C = {', '.join(unfinished)}. "
-            "Increase max_iter or tol, scale the features, or leave these values out.",
+            f"{advice_on_many(one.status for one in found)}, or leave these values out.",
             ConvergenceWarning,
             stacklevel=2,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
 import io
 import lzma
@@ -208,8 +209,23 @@ def _by_content(start: bytes) -> str:
         return "svmlight"
     if lines and b"\t" in lines[0]:
         return "tsv"
-    if lines and (b"," in lines[0] or b";" in lines[0]):
+    if any(_is_table(lines, separator) for separator in b",;"):
         return "csv"
     raise DataFileError(
-        f"cannot tell the format of this file: give format=, one of {', '.join(FORMATS)}"
+        "cannot tell the format of this file, neither by its name nor by its first lines. What is "
+        "understood: svmlight (LABEL INDEX:VALUE ...), csv and tsv with a line of names, jsonl (an "
+        "object per line), parquet, npz, text (one per line, without labels) and directories made "
+        f"by polymargin convert. If it is one of these, give format=, one of {', '.join(FORMATS)}"
     )
+
+
+def _is_table(lines: list[bytes], separator: int) -> bool:
+    """Whether lines are cells between separators, as many in each, and not prose with commas."""
+    text = [line.decode("utf-8-sig", errors="replace") for line in lines]
+    try:
+        rows = list(csv.reader(text, delimiter=chr(separator), strict=False))
+    except csv.Error:
+        return False
+    widths = {len(row) for row in (rows[:-1] if len(rows) > 2 else rows)}  # the last may be cut
+    quoted = any(line.count('"') % 2 for line in text)  # a cell that goes on in the next line
+    return bool(rows) and len(rows[0]) > 1 and (len(widths) == 1 or quoted)

@@ -25,9 +25,27 @@ from polymargin.core import core
 from polymargin.losses.base import Loss
 from polymargin.losses.margins import Margins
 
-__all__ = ["LOSSES", "Loss", "Margins", "check_takes_costs", "get_loss", "loss_class"]
+__all__ = [
+    "LOSSES",
+    "NAMES_ELSEWHERE",
+    "Loss",
+    "Margins",
+    "check_takes_costs",
+    "get_loss",
+    "loss_class",
+]
 
 LOSSES: tuple[str, ...] = tuple(core.loss_names())
+
+_OURS = '"crammer_singer", the default, compares the classes'
+# what losses are called in scikit-learn, and what that is here
+NAMES_ELSEWHERE = {
+    "hinge": f'LinearSVC\'s "hinge" is "one_vs_rest" here; {_OURS}',
+    "squared_hinge": f'LinearSVC\'s "squared_hinge" is "one_vs_rest_squared" here; {_OURS}',
+    "log_loss": 'multinomial logistic regression is "softmax" here',
+    "multinomial": 'multinomial logistic regression is "softmax" here',
+    "ovr": f'it is "one_vs_rest" here; {_OURS}',
+}
 
 
 def loss_class(name: str) -> type[Loss]:
@@ -40,7 +58,8 @@ def loss_class(name: str) -> type[Loss]:
     True
     """
     if name not in LOSSES:
-        raise ValueError(f"Unknown loss {name!r}; expected one of {', '.join(LOSSES)}.")
+        hint = f": {NAMES_ELSEWHERE[name]}" if name in NAMES_ELSEWHERE else ""
+        raise ValueError(f"Unknown loss {name!r}{hint}; expected one of {', '.join(LOSSES)}.")
     module = importlib.import_module(f"{__name__}.{name}")
     found = [c for c in vars(module).values() if getattr(c, "name", None) == name]
     assert len(found) == 1, f"{module.__name__} must have one class whose name is {name!r}"

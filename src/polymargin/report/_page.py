@@ -75,7 +75,6 @@ def render_report(
     feature_names: ArrayLike | None = None,
     title: str | None = None,
     data: Mapping[str, object] | None = None,
-    trace: Mapping[str, Sequence[float]] | None = None,
     n_features: int = 12,
     n_examples: int = 300,
 ) -> str:
@@ -99,8 +98,6 @@ def render_report(
         Heading of the page.
     data : mapping, optional
         More lines for the table about the data, for example where they came from.
-    trace : mapping, optional
-        Estimates of the gap after every pass: "pass", "time" and "gap".
     n_features : int, default=12
         How many features to show for and against each class.
     n_examples : int, default=300
@@ -132,7 +129,7 @@ def render_report(
         text = X
     names = explained.feature_names(model, feature_names)
     labels = [str(label) for label in (classifier.classes_ if found is None else found.labels)]
-    training = content.training_curves(classifier, trace)
+    training = content.training_curves(classifier)
     lists = explained.feature_lists(classifier, names, n_features)
     payload = {
         "labels": labels,

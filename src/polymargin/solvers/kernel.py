@@ -14,7 +14,7 @@ from scipy import sparse
 
 from polymargin.problem import KernelProblem
 from polymargin.solvers.engines.kernel import KernelEngine
-from polymargin.solvers.progress import History, Progress
+from polymargin.solvers.progress import Progress
 from polymargin.solvers.run import Clock, Run
 from polymargin.solvers.settings import RandomState, Settings, draw_seed
 from polymargin.solvers.solution import DualSolution
@@ -103,8 +103,9 @@ class KernelSolver(Settings):
             time_limit=self.time_limit,
             certify=True,
             tol=tol,
-            history=History("set", verbose),
             clock=clock,
+            step="set",
+            verbose=verbose,
         )
         run.loop(progress)
         certificate, block = run.result()

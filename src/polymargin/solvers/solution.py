@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -73,6 +74,14 @@ class DualSolution(Outcome):
         return signed_dual(self.block, self.y, coupled=self.loss.coupled)
 
 
+@dataclass(frozen=True)
+class KeptState:
+    """All that the passes have left, and what they were made for, hashed."""
+
+    made_for: dict[str, str]
+    engine: dict[str, Any]  # as an engine's `state_dict` gives it
+
+
 @dataclass(kw_only=True)
 class Solution(DualSolution):
     """A linear model, its certificate, and the dual it was certified with.
@@ -83,6 +92,8 @@ class Solution(DualSolution):
     intercept : ndarray of shape (n_classes,)
         ``scores = X @ coef.T + intercept``; the penalised weight of the constant feature is
         ``intercept / intercept_scaling``.
+    kept : KeptState or None
+        What a warm start of the same problem goes on from, where that was asked for.
 
     Examples
     --------
@@ -97,6 +108,7 @@ class Solution(DualSolution):
 
     coef: Floats
     intercept: Floats
+    kept: KeptState | None = field(default=None, repr=False)
 
 
 def signed_dual(p: sparse.csr_array, y: Codes, *, coupled: bool) -> sparse.csr_array:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import overload
 
@@ -25,7 +25,15 @@ from polymargin.files.dataset import DataFileError, Dataset, Matrix
 from polymargin.files.npz import UNSOUND
 from polymargin.files.streams import errors_in, name_of
 from polymargin.files.svmlight import ZeroBased, extent, filled, new_parser, whole_labels
-from polymargin.storage import Json, StrPath, check_expansion, fresh_name, naming, sync
+from polymargin.storage import (
+    Json,
+    StrPath,
+    check_expansion,
+    fresh_name,
+    naming,
+    remove_folder,
+    sync,
+)
 
 FORMAT = "polymargin-data"
 VERSION = 1
@@ -353,24 +361,10 @@ def new_directory(path: StrPath, overwrite: bool) -> Iterator[Path]:
             folder.mkdir()
             yield folder
             _move(folder, target, old)
-            _remove(old)
+            remove_folder(old)
     finally:  # whatever Ctrl-C came into, the removal above included
-        _remove(folder)
-        _remove(old)
-
-
-def _remove(folder: Path) -> None:
-    """Remove a folder, if there is one, as far as that can be; Ctrl-C comes out as it is.
-
-    `shutil.rmtree` closes descriptors twice when it is interrupted, and then says that.
-    """
-    for place, folders, files in os.walk(folder, topdown=False):
-        for name in [*files, *folders]:
-            path = os.path.join(place, name)
-            with suppress(OSError):
-                os.rmdir(path) if name in folders and not os.path.islink(path) else os.unlink(path)
-    with suppress(OSError):
-        folder.rmdir()
+        remove_folder(folder)
+        remove_folder(old)
 
 
 def _move(folder: Path, target: Path, old: Path) -> None:

@@ -183,3 +183,41 @@ def test_a_limited_address_space():
     errors = [what for *_, what in found if what != "fitted"]
     assert errors and all("bad_alloc" not in what for what in errors)
     assert all(any(c.isdigit() for c in what) or "buffer" in what for what in errors), errors
+
+
+ONE_STACK = """
+import resource, sys, warnings
+import numpy as np
+from polymargin import DualSolver, LinearMulticlassSVC
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+n, d, k = 3000, 70, 40
+y = np.arange(n) % k
+X = rng.standard_normal((n, d)) + rng.standard_normal((k, d))[y]
+clf = LinearMulticlassSVC(n_jobs=4, max_iter=3, random_state=0, solver=DualSolver(blocked=True))
+clf.fit(X, y)
+with open("/proc/self/statm") as file:
+    now = int(file.read().split()[0]) * resource.getpagesize()
+before = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (now + int(sys.argv[1]), before[1]))
+try:
+    clf.fit(X, y)
+except MemoryError as error:
+    print(error)
+finally:
+    resource.setrlimit(resource.RLIMIT_AS, before)
+clf.fit(X, y)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of the address space are Linux's")
+def test_room_for_the_stack_of_a_thread_and_nothing_else():
+    """A thread that starts where no memory is left for its first exception does nothing."""
+    import resource
+
+    stack = resource.getrlimit(resource.RLIMIT_STACK)[0]
+    stack = 2**23 if stack == resource.RLIM_INFINITY else stack
+    for more in (4, 12, 24):
+        command = [sys.executable, "-c", ONE_STACK, str(stack + more * 1024)]
+        child = subprocess.run(command, capture_output=True, text=True, timeout=600)
+        assert child.returncode == 0, child.stderr[-3000:]

@@ -17,6 +17,7 @@ from tests.reference.objective import Spec, dual, dual_infeasibility, primal
 
 TIGHT = {"tol": 1e-9, "max_iter": 20_000, "random_state": 0}
 CLOSE = {**TIGHT, "tol": 1e-6}
+SMOOTHABLE = ("crammer_singer", "weston_watkins", "top_k_alpha", "top_k_beta", "one_vs_rest")
 by_loss = pytest.mark.parametrize("params", LOSS_PARAMS, ids=loss_id)
 
 
@@ -113,6 +114,23 @@ def test_two_classes_have_one_row_and_a_vector_of_scores(params):
     assert scores.shape == y.shape
     np.testing.assert_array_equal(clf.predict(X), clf.classes_[(scores > 0).astype(int)])
     assert clf.score(X, y) > 0.8
+
+
+@by_loss
+@pytest.mark.parametrize("seed", range(3))
+def test_the_objective_of_two_classes_is_that_of_the_row_that_is_shown(params, seed):
+    """In float32 too: nothing is rounded between the certificate and the attributes."""
+    X, y = make_problem(n_classes=2, seed=seed)
+    X = (20 * X + 30).astype(np.float32)
+    smoothing = 0.5 if params["loss"] in SMOOTHABLE else 0.0  # then weights are not rescaled
+    clf = LinearMulticlassSVC(**params, smoothing=smoothing, C=10.0, max_iter=30, random_state=0)
+    clf.fit(X, y)
+    coef, intercept = clf.coef_.astype(np.float64), clf.intercept_.astype(np.float64)
+    half = 1.0 if params["loss"].startswith("one_vs_rest") else 0.5
+    coef, intercept = np.r_[-coef, coef] * half, np.r_[-intercept, intercept] * half
+    costs = np.full(len(y), 10.0)
+    spec = Spec(X, y, costs, params["loss"], params.get("top_k"), 1.0, smoothing=smoothing)
+    assert clf.objective_ == pytest.approx(primal(spec, coef, intercept), rel=1e-12)
 
 
 @by_loss

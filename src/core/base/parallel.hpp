@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <exception>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <system_error>
@@ -27,6 +30,21 @@ inline int this_process() {
 #endif
 }
 
+// Whether this thread can throw. The first exception of a thread asks for memory of its own, and
+// where there is none the C library ends the process; so it is asked for while there is some.
+inline bool has_room_to_throw() {
+    // malloc: the new that does not throw throws within. What it finds stays with the thread.
+    constexpr std::size_t kChunks[] = {4096, 512, 256, 128, 64, 32};
+    void* volatile chunks[std::size(kChunks)];  // or compilers leave the calls out
+    bool all = true;
+    for (std::size_t i = 0; i < std::size(kChunks); ++i) {
+        chunks[i] = std::malloc(kChunks[i]);
+        all = all && chunks[i] != nullptr;
+    }
+    for (void* const volatile& chunk : chunks) std::free(chunk);
+    return all && std::uncaught_exceptions() == 0;
+}
+
 // A few threads that wait between the jobs of one call: starting them costs more than a small
 // product.
 class Team {
@@ -34,12 +52,14 @@ class Team {
     // Fewer threads than asked for where the system refuses more, or their memory.
     explicit Team(int threads) {
         workers_.reserve(std::max(0, threads - 1));
+        int started = 0;
         try {
-            for (; size_ < threads; ++size_)
-                workers_.emplace_back([this, part = size_] { work(part); });
+            for (; started + 1 < threads; ++started) workers_.emplace_back([this] { begin(); });
         } catch (const std::system_error&) {
         } catch (const std::bad_alloc&) {
         }
+        for (int n; (n = began_.load(std::memory_order_acquire)) != started;) began_.wait(n);
+        size_ = 1 + able_.load(std::memory_order_relaxed);
     }
     ~Team() {
         job_ = nullptr;
@@ -76,6 +96,13 @@ class Team {
     }
 
   private:
+    void begin() {
+        const bool able = has_room_to_throw();
+        const int part = able ? 1 + able_.fetch_add(1, std::memory_order_relaxed) : 0;
+        began_.fetch_add(1, std::memory_order_release);
+        began_.notify_one();
+        if (able) work(part);
+    }
     void do_part(int part) noexcept {
         try {
             (*job_)(part);
@@ -100,6 +127,7 @@ class Team {
     }
 
     int size_ = 1;
+    std::atomic<int> began_{0}, able_{0};
     const std::function<void(int)>* job_ = nullptr;
     std::atomic<int> round_{0}, busy_{0};
     std::atomic<bool> failed_{false};

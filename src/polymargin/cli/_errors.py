@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
+
+from polymargin.storage import TemporaryFolder
 
 
 class Exit(IntEnum):
@@ -80,8 +81,8 @@ def file_or_pipe(path: str) -> Iterator[str]:
     if path != "-":
         yield path
         return
-    with TemporaryDirectory(prefix="polymargin-") as folder:
-        yield (written := str(Path(folder) / "written"))
+    with TemporaryFolder() as folder:
+        yield (written := str(folder.path / "written"))
         with open(written, "rb") as file:
             shutil.copyfileobj(file, sys.stdout.buffer)
         sys.stdout.buffer.flush()

@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Literal
 
 import click
@@ -70,6 +69,7 @@ from polymargin.cli.evaluate import as_dict, describe, evaluate_on, report_on, s
 from polymargin.estimators import KernelMulticlassSVC
 from polymargin.evaluation import cost_text, percent
 from polymargin.io import Dataset, convert_svmlight, detect_format, open_directory, save
+from polymargin.storage import TemporaryFolder
 from polymargin.tables import Column, table_steps
 
 EXAMPLE = """
@@ -272,8 +272,8 @@ def _read_stored(data: str, options: TrainOptions, dtype: DTypeLike, output: Out
         )
     folder, held = data, None
     if kind == "svmlight":
-        held = TemporaryDirectory(prefix="polymargin-", dir=Path(options.target or ".").parent)
-        folder = str(Path(held.name) / "data")
+        held = TemporaryFolder(Path(options.target or ".").parent)
+        folder = str(held.path / "data")
         with reading(data):
             bases: dict[str, bool | Literal["auto"]] = {"auto": "auto", "0": True, "1": False}
             convert_svmlight(data, folder, zero_based=bases[options.index_base], dtype=dtype)

@@ -10,6 +10,7 @@ import copy
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -107,26 +108,31 @@ class CertifiedClassifier(
     def _fit(self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None) -> Self:
         work = still(self)  # until there is a model, nothing of the object itself changes
         before = dict(vars(work))
-        prepared = work._prepare(X, y, sample_weight, C=work.C)
-        arguments = prepared.hook_arguments
-        context = self._init_callback_context(max_subtasks=self._most_passes)
-        context.call_on_fit_task_begin(estimator=self, **arguments)
-        reporter = PassReporter(context, self, arguments)
-        progress = reporter if has_callbacks(self) else None
-        start = work._start_for(prepared.problem)
-        solution = work._solve(prepared.problem, start, progress)
-        work._set_fitted(prepared.target.classes, prepared.problem, solution)
-        try:
-            if solution.status is Status.INTERRUPTED and not reporter.stopped:
-                raise KeyboardInterrupt
-            work._add_to_fit(prepared, solution)
-            publish(self, work, before)
-        except BaseException:
-            publish(self, work, before)  # the model is a whole one
-            raise
-        self._warn_unless_converged(solution, prepared)
-        context.call_on_fit_task_end(estimator=self, **arguments, reconstruction_attributes={})
-        return self
+        with work._at_hand(X, y) as X:
+            prepared = work._prepare(X, y, sample_weight, C=work.C)
+            arguments = prepared.hook_arguments
+            context = self._init_callback_context(max_subtasks=self._most_passes)
+            context.call_on_fit_task_begin(estimator=self, **arguments)
+            reporter = PassReporter(context, self, arguments)
+            progress = reporter if has_callbacks(self) else None
+            start = work._start_for(prepared.problem)
+            solution = work._solve(prepared.problem, start, progress)
+            work._set_fitted(prepared.target.classes, prepared.problem, solution)
+            try:
+                if solution.status is Status.INTERRUPTED and not reporter.stopped:
+                    raise KeyboardInterrupt
+                work._add_to_fit(prepared, solution)
+                publish(self, work, before)
+            except BaseException:
+                publish(self, work, before)  # the model is a whole one
+                raise
+            self._warn_unless_converged(solution, prepared)
+            context.call_on_fit_task_end(estimator=self, **arguments, reconstruction_attributes={})
+            return self
+
+    def _at_hand(self, X: MatrixLike, y: ArrayLike | None) -> AbstractContextManager[MatrixLike]:
+        """The data, where something can be made of them, for the time of a fit."""
+        return nullcontext(X)
 
     def _add_to_fit(self, prepared: Prepared[ProblemT], solution: SolutionT) -> None:
         """What is learned besides, once the fitted attributes are set."""

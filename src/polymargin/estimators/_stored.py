@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
 from polymargin.arrays import Matrix
 from polymargin.files import BlockSource, Dataset, open_directory, write_blocks
+from polymargin.storage import TemporaryFolder
 
 ROWS = 2**15  # predicted at a time
 _UNITS = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
@@ -29,19 +28,28 @@ def blocks_of(X: Any) -> Iterator[tuple[Matrix, NDArray | None, NDArray | None]]
     if isinstance(X, BlockSource):
         yield from X
         return
-    data = _with_features(X if isinstance(X, Dataset) else open_directory(X))
+    data, _ = opened(X)
     for first in range(0, data.n_examples, ROWS):
         part = slice(first, first + ROWS)
         labels = (None if one is None else one[part] for one in (data.y, data.weight))
         yield data.X[part], *labels
 
 
-def opened(X: Any) -> tuple[Dataset, object]:
-    """A data directory, and what to hold on to while it is in use: a source is copied to one."""
+def opened(X: Any) -> tuple[Dataset, TemporaryFolder | None]:
+    """A data directory with features; where a source was copied to one, what to hold on to."""
     if isinstance(X, BlockSource):
-        folder = tempfile.TemporaryDirectory(prefix="polymargin-", ignore_cleanup_errors=True)
-        return open_directory(write_blocks(X, Path(folder.name) / "data")), folder
+        folder = TemporaryFolder()
+        try:
+            return copied(X, folder), folder
+        except BaseException:
+            folder.remove()
+            raise
     return _with_features(X if isinstance(X, Dataset) else open_directory(X)), None
+
+
+def copied(source: BlockSource, folder: TemporaryFolder) -> Dataset:
+    """The data of a source, on disk."""
+    return open_directory(write_blocks(source, folder.path / "data"))
 
 
 def _with_features(data: Dataset) -> Dataset:

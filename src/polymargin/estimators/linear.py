@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +28,17 @@ from polymargin.estimators._parameters import (
     parameter,
     with_parameters,
 )
-from polymargin.estimators._stored import blocks_of, bytes_of, is_stored, opened
+from polymargin.estimators._stored import blocks_of, bytes_of, copied, is_stored, opened
 from polymargin.estimators._stream import PartialFitMixin
 from polymargin.estimators._target import EncodedTarget, encode_target
 from polymargin.estimators.compat import check_sample_weight
-from polymargin.files import Dataset, StoredMatrix
+from polymargin.files import BlockSource, Dataset, StoredMatrix
 from polymargin.problem import Problem
 from polymargin.solvers import Checkpoint, DualSolver, Solution, StreamSolver
 from polymargin.solvers.partitioned import PartitionedSolution
 from polymargin.solvers.progress import Progress
 from polymargin.solvers.settings import draw_seed
+from polymargin.storage import TemporaryFolder
 
 
 @with_parameters
@@ -239,14 +242,22 @@ class LinearMulticlassSVC(
             total += float(len(hits) if weights is None else np.sum(weights))
         return right / total
 
+    @contextmanager
+    def _at_hand(self, X: MatrixLike, y: ArrayLike | None) -> Iterator[MatrixLike]:
+        _check_no_labels(X, y)
+        if not isinstance(X, BlockSource):
+            yield X
+            return
+        with TemporaryFolder() as folder:
+            yield copied(X, folder)
+
     def _prepare(
         self, X: MatrixLike, y: ArrayLike | None, sample_weight: ArrayLike | None, *, C: float
     ) -> Prepared[Problem]:
         limit = None if self.memory_limit is None else bytes_of(self.memory_limit)
         if not is_stored(X):
             return super()._prepare(X, y, sample_weight, C=C)
-        if y is not None:
-            raise ValueError("y must be left out: stored data and blocks have their own labels.")
+        _check_no_labels(X, y)
         data, held = opened(X)
         if data.y is None:
             raise ValueError(f"{data.source} has no labels to learn.")
@@ -323,6 +334,11 @@ class LinearMulticlassSVC(
 
     def _stale_names(self) -> tuple[str, ...]:
         return (*super()._stale_names(), "_stream", "n_samples_seen_")
+
+
+def _check_no_labels(X: Any, y: ArrayLike | None) -> None:
+    if is_stored(X) and y is not None:
+        raise ValueError("y must be left out: stored data and blocks have their own labels.")
 
 
 def check_overflow(solution: Solution | PartitionedSolution) -> None:

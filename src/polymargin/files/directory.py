@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +25,15 @@ from polymargin.files.dataset import DataFileError, Dataset, Matrix
 from polymargin.files.npz import UNSOUND
 from polymargin.files.streams import errors_in, name_of
 from polymargin.files.svmlight import ZeroBased, extent, filled, new_parser, whole_labels
-from polymargin.storage import Json, StrPath, check_expansion, fresh_name, naming, sync
+from polymargin.storage import (
+    Json,
+    StrPath,
+    check_expansion,
+    fresh_name,
+    naming,
+    remove_folder,
+    sync,
+)
 
 FORMAT = "polymargin-data"
 VERSION = 1
@@ -247,8 +254,8 @@ def _pieces(path: Path) -> Iterator[NDArray]:
     with open(path, "rb") as file:
         npy.read_magic(file)
         _, _, dtype = npy.read_array_header_1_0(file)
-        while len(part := np.fromfile(file, dtype, 1 << 20)):
-            yield part
+        while part := file.read(dtype.itemsize << 20):  # fromfile makes a TypeError of Ctrl-C
+            yield np.frombuffer(part, dtype)
 
 
 # --- opening -------------------------------------------------------------------------------------
@@ -381,29 +388,28 @@ def new_directory(path: StrPath, overwrite: bool) -> Iterator[Path]:
             raise FileExistsError(f"{target} exists: choose another name, or overwrite=True.")
         if not (target / META).is_file():
             raise FileExistsError(f"{target} exists and is not a data directory: left alone.")
-    folder = fresh_name(target)
+    folder, old = fresh_name(target), fresh_name(target)
     try:
         with naming(target, folder):
             folder.mkdir()
             yield folder
-            _move(folder, target)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+            _move(folder, target, old)
+            remove_folder(old)
+    finally:  # whatever Ctrl-C came into, the removal above included
+        remove_folder(folder)
+        remove_folder(old)
 
 
-def _move(folder: Path, target: Path) -> None:
-    """Let a folder take the name of another, which stays if that cannot be."""
-    if not target.exists():
-        os.replace(folder, target)
-        return
-    old = fresh_name(target)  # Windows renames to no existing name
-    os.replace(target, old)
+def _move(folder: Path, target: Path, old: Path) -> None:
+    """Let a folder take the name of another, which comes back if that cannot be."""
     try:
+        if target.exists():
+            os.replace(target, old)  # Windows renames to no existing name
         os.replace(folder, target)
     except BaseException:
-        os.replace(old, target)
+        if old.exists() and not target.exists():
+            os.replace(old, target)
         raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def write_meta(folder: Path, meta: dict[str, Json]) -> None:

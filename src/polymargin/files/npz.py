@@ -86,7 +86,7 @@ def read_npz(
     except DataFileError:
         raise
     except (*UNSOUND, OSError) as error:
-        if getattr(error, "filename", None) is not None:  # the system's own, about the file
+        if isinstance(error, OSError) and error.filename is not None:  # the system's own
             raise
         raise DataFileError(f"not a sound NumPy archive: {error}") from error
     X = _checked(X, n_features, dtype)

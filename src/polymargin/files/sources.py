@@ -94,10 +94,9 @@ def write_blocks(source: BlockSource, path: StrPath, *, overwrite: bool = False)
     Parameters
     ----------
     source : BlockSource
-    path : path
-        The directory, which must not exist.
-    overwrite : bool, default=False
-        Whether to replace such a directory if it exists.
+        The blocks.
+    path, overwrite :
+        As in :func:`polymargin.io.write_directory`.
 
     Returns
     -------

@@ -335,6 +335,20 @@ def converted(weights: Floats, to: State) -> Floats:
     return made
 
 
+def as_shown(weights: Floats, n_classes: int) -> Floats:
+    """Weights whose objective is that of the fitted attributes.
+
+    Two classes are shown as one row, the difference: in float32 it would be rounded after the
+    certificate. Of opposite weights it is exact. They say the same, with no larger a norm.
+    """
+    if n_classes != 2 or weights.dtype != np.float32:
+        return weights
+    made = aligned_zeros(weights.shape, weights.dtype)
+    made[:, 1] = 0.5 * (weights[:, 1].astype(np.float64) - weights[:, 0])
+    made[:, 0] = -made[:, 1]
+    return made
+
+
 # --- the dual of any compiled engine as CSR -------------------------------------------------------
 
 Blocks: TypeAlias = "core.BlocksF32 | core.BlocksF64"

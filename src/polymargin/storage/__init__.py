@@ -12,6 +12,7 @@ from polymargin.storage.errors import (
     NewerFileError,
     StorageError,
 )
+from polymargin.storage.folders import TemporaryFolder, remove_folder
 from polymargin.storage.limits import StringRoom, check_expansion
 from polymargin.storage.tree import Array, Decoder, Encoder, Json, checked_sparse
 
@@ -28,11 +29,13 @@ __all__ = [
     "StorageError",
     "StrPath",
     "StringRoom",
+    "TemporaryFolder",
     "check_expansion",
     "checked_sparse",
     "digest_of",
     "fresh_name",
     "naming",
+    "remove_folder",
     "replacing",
     "sync",
     "write_archive",

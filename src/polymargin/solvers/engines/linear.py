@@ -33,7 +33,7 @@ from polymargin.solvers.sequential import SequentialSchedule
 from polymargin.solvers.sharing import class_ranges
 from polymargin.solvers.shrinking import AdaptiveSchedule
 from polymargin.solvers.solution import DualSolution, best_factor, check_start, feasible_block
-from polymargin.solvers.state import Pass, State, SweepTotals, converted
+from polymargin.solvers.state import Pass, State, SweepTotals, as_shown, converted
 
 if TYPE_CHECKING:
     from polymargin.solvers.dual import DualSolver
@@ -48,6 +48,7 @@ LONG_ROW = 64
 FEW_PASSES = 5  # so few are not accelerated
 # by how much the primal point may be too short, in parts of the estimated gap
 SHORT_BY = np.array([0.1, 0.2, 0.35])
+FEW_EXAMPLES = 200  # so few that certificates look at multiples as they are rounded
 NO_MULTIPLES = np.empty(0)
 NOTHING = SweepTotals(0.0, 0.0, 0.0, 0, 0)
 Schedule = AdaptiveSchedule | SequentialSchedule
@@ -355,6 +356,13 @@ class LinearEngine(SavableEngine[LinearModel]):
             return self.newton.primal_point
         return self.state.W if self.outer is None else self.outer.primal_point
 
+    @property
+    def _shown(self) -> Floats:
+        """The primal point, as the model of it is."""
+        if self._in_single:
+            return converted(self._point, self._exact)
+        return as_shown(self._point, self.problem.n_classes)
+
     def certify(self) -> Certificate:
         """Exact objectives of the primal point and the dual; wakes the examples that violate."""
         found = self.objectives()
@@ -385,8 +393,8 @@ class LinearEngine(SavableEngine[LinearModel]):
             if self.outer is None or self.problem.rows.is_whole:
                 V = state.rebuild()
             else:  # the primal point does not depend on it, and so the rows are read once
-                summed = np.zeros((len(state.W), self.problem.n_classes))
-                losses = state.evaluate(self._point, self.n_jobs, V=summed)
+                summed, point = np.zeros((len(state.W), self.problem.n_classes)), self._shown
+                losses = state.evaluate(point, self.n_jobs, V=summed)
                 V = state.new_weights()
                 V[:, : self.problem.n_classes] = summed
             v = squared_norm(V)
@@ -394,9 +402,9 @@ class LinearEngine(SavableEngine[LinearModel]):
         elif v is None:
             v = squared_norm(state.dual_weights())
         if losses is None:
-            primal, self._factor = self._best_multiple(state, self._point)
+            primal, self._factor = self._best_multiple(state, self._shown)
         else:
-            primal = 0.5 * squared_norm(self._point) + float(losses.sum())
+            primal = 0.5 * squared_norm(point) + float(losses.sum())
         self._dual_sum = state.dual_sum()
         return Certificate(primal, self._dual_sum - 0.5 * v + self.problem.constant_loss)
 
@@ -407,7 +415,7 @@ class LinearEngine(SavableEngine[LinearModel]):
         V = self._rebuilt = double.rebuild()
         if self.outer is None:  # then W is the primal point
             self._settle()
-        primal, self._factor = self._best_multiple(double, converted(self._point, double))
+        primal, self._factor = self._best_multiple(double, self._shown)
         state.gap[:] = double.gap
         self._dual_sum = double.dual_sum()  # that of the same numbers
         dual = self._dual_sum - 0.5 * squared_norm(V) + self.problem.constant_loss
@@ -420,12 +428,13 @@ class LinearEngine(SavableEngine[LinearModel]):
 
         While the dual grows, W is too short, and the losses of all examples that end up at their
         margins suffer from it. Losses at several multiples cost little more than those at one. The
-        weights of a model in float32 are the multiple rounded, which moves P by about 1e-8 of it.
+        weights of a model in float32 are the multiple rounded, which moves P by 1e-8 to 1e-7 of it;
+        of few examples, where one margin may be what is left of large numbers, more.
         """
         factors, estimate = NO_MULTIPLES, self._estimate
         loss = self.problem.loss
         if self.settings.certify and loss.flat and loss.is_cheap and math.isfinite(estimate):
-            factors = 1.0 + estimate * SHORT_BY
+            factors = (1.0 + estimate * SHORT_BY).astype(point.dtype).astype(np.float64)
         sums = np.zeros(len(factors))
         losses = state.evaluate(point, self.n_jobs, factors=factors, sums=sums)
         w = squared_norm(point)
@@ -433,13 +442,19 @@ class LinearEngine(SavableEngine[LinearModel]):
         if not (values < primal).any():
             return primal, 1.0
         best = int(np.argmin(values))
-        return float(values[best]), float(factors[best])
+        value, factor = float(values[best]), float(factors[best])
+        if point.dtype == np.float32 and len(losses) <= FEW_EXAMPLES:
+            multiple, shares = state.like_weights(point), state.gap.copy()
+            multiple *= multiple.dtype.type(factor)
+            losses = state.evaluate(multiple, self.n_jobs)
+            value = 0.5 * squared_norm(multiple) + float(losses.sum())
+            state.gap[:] = shares  # whom to wake is the point's to say
+        return (value, factor) if value < primal else (primal, 1.0)
 
     def model(self, *, copy: bool) -> LinearModel:
         """The primal point and the dual."""
-        point, exact = self._point, self._exact
-        if self._in_single:
-            point, copy = converted(point, exact), False
+        point, exact = self._shown, self._exact
+        copy = copy and point is self._point
         if self._factor != 1.0:
             point = point * exact.dtype.type(self._factor)
         elif copy:

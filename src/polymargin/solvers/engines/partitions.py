@@ -35,7 +35,7 @@ from polymargin.solvers.certificate import Certificate, relative_gap, squared_no
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.engines.base import Best, SavableEngine, SavedBest, Seen
 from polymargin.solvers.engines.part import Common, Part, Share, Version, add_up
-from polymargin.solvers.state import aligned_zeros
+from polymargin.solvers.state import aligned_zeros, as_shown
 
 FAN_IN = 8  # shares that are added up at a time
 MOST_ATTEMPTS = 20  # at a certificate, while partitions are lost
@@ -216,7 +216,7 @@ class PartitionEngine(SavableEngine[PartitionModel]):
 
     def certify(self) -> Certificate:
         """Exact objectives of the moving average and of the dual that the partitions hold."""
-        point = self._sent(self._mean)
+        point = self._sent(self._shown)
         for _ in range(MOST_ATTEMPTS):
             seen = self.parts.call("evaluate", point)
             versions = tuple(one.version for one in seen)
@@ -238,7 +238,12 @@ class PartitionEngine(SavableEngine[PartitionModel]):
 
     def model(self, *, copy: bool) -> PartitionModel:
         """The moving average, and the dual of its certificate."""
-        return PartitionModel(self._mean.copy() if copy else self._mean, self._kept)
+        point = self._shown
+        return PartitionModel(point.copy() if copy and point is self._mean else point, self._kept)
+
+    @property
+    def _shown(self) -> Floats:
+        return as_shown(self._mean, self.common.n_classes)
 
     # --- checkpoints -----------------------------------------------------------------------------
 

@@ -98,11 +98,11 @@ def check_large_certificate(clf: DaskLinearMulticlassSVC, n_parts: int, n: int) 
 
 
 def test_data_larger_than_the_memory_of_any_worker() -> None:
-    """Two workers of 1.3 GB each, 1.36 GB of data: nobody dies, and no data go to disk.
+    """Two workers of 1.55 GB each, 1.6 GB of data: nobody dies, and no data go to disk.
 
     A worker holds 250 MB before there are any data, and Dask gives it no more tasks at 80 %.
     """
-    limit, n_parts, n = 1.3e9, 34, 5_000
+    limit, n_parts, n = 1.55e9, 40, 5_000
     parts = [dask.delayed(rows_of, nout=2)(number, n) for number in range(n_parts)]
     size = n_parts * n * WIDTH * 8
     assert size > limit

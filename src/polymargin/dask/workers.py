@@ -211,6 +211,7 @@ class DaskSource(Source):
                 sent = None
             for number in lost:
                 futures[number] = None
+            joined, roots = None, []  # what waits for a lost home keeps its partitions there
             homeless = self._homeless()
             self._move({m for m in lost if m in homeless | not_kept or self._is_gone(m)}, not_kept)
 

@@ -20,6 +20,7 @@ softmax's conjugate on the block set of ``top_k_alpha``. See docs/adding_a_loss.
 from __future__ import annotations
 
 import importlib
+from functools import cache
 
 from polymargin.core import core
 from polymargin.losses.base import Loss
@@ -30,6 +31,7 @@ __all__ = ["LOSSES", "Loss", "Margins", "check_takes_costs", "get_loss", "loss_c
 LOSSES: tuple[str, ...] = tuple(core.loss_names())
 
 
+@cache
 def loss_class(name: str) -> type[Loss]:
     """The class of the loss called ``name``."""
     if name not in LOSSES:

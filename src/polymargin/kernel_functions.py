@@ -16,6 +16,7 @@ from scipy import sparse
 
 from polymargin.arrays import Doubles, Floats, Indices, Matrix
 from polymargin.core import core
+from polymargin.waiting import result_of
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "precomputed")
 WIDE_VECTORS = 32  # bytes
@@ -169,7 +170,13 @@ def share_out(call: Callable[[slice], None], parts: list[slice], threads: int) -
             call(part)
     else:
         with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(call, parts))  # raises the first error
+            futures = [pool.submit(call, part) for part in parts]
+            try:
+                for future in futures:
+                    result_of(future)  # raises the first error
+            finally:
+                for future in futures:
+                    future.cancel()
 
 
 class TrainingKernel:

@@ -7,6 +7,7 @@ fits is refused in turn. With any other, the address space of a process is limit
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -28,6 +29,10 @@ from tests.estimators import LOSS_PARAMS, make_problem
 
 can_refuse = pytest.mark.skipif(
     not hasattr(core, "refuse_allocation"), reason="a core without POLYMARGIN_FAIL_ALLOCATIONS"
+)
+can_limit = pytest.mark.skipif(
+    sys.platform != "linux" or "san" in os.environ.get("LD_PRELOAD", ""),
+    reason="limits of the address space are Linux's, and sanitizers need all of it",
 )
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -172,7 +177,7 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="limits of the address space are Linux's")
+@can_limit
 def test_a_limited_address_space():
     """From no room at all to enough: fits or MemoryErrors that say of what, and how large."""
     command = [sys.executable, "-c", textwrap.dedent(LIMITED)]
@@ -210,7 +215,7 @@ clf.fit(X, y)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="limits of the address space are Linux's")
+@can_limit
 def test_room_for_the_stack_of_a_thread_and_nothing_else():
     """A thread that starts where no memory is left for its first exception does nothing."""
     import resource

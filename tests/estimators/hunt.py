@@ -173,7 +173,8 @@ def check(case: Case, clf: LinearMulticlassSVC) -> None:
     a = unfolded(clf.dual_coef_, loss).T[case.costs > 0]
     D = objective.dual(spec, a)
     size = max(abs(P), 1e-300)
-    assert abs(P - clf.objective_) <= 1e-9 * size, f"primal {P} is said to be {clf.objective_}"
+    exact = 1e-9 * size + 1e-15 * case.costs.sum()  # what is left of margins about 1
+    assert abs(P - clf.objective_) <= exact, f"primal {P} is said to be {clf.objective_}"
     room = (2e-6 if case.dtype is np.float32 else rounding) * size
     assert abs(D - clf.dual_objective_) <= room, f"dual {D} is said to be {clf.dual_objective_}"
     assert objective.dual_infeasibility(spec, a) <= 10 * rounding

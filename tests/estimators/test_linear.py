@@ -100,6 +100,18 @@ def test_intercept_is_a_penalised_constant_feature():
     np.testing.assert_array_equal(explicit.intercept_, np.zeros(4))
 
 
+@pytest.mark.parametrize("loss", ["crammer_singer", "weston_watkins", "softmax"])
+def test_a_dual_that_is_worse_than_none_is_not_shown(loss):
+    """No gap is above 1, whenever a fit ends: a dual of zeros is feasible."""
+    rng, y = np.random.default_rng(1), np.arange(60) % 3
+    X = rng.standard_normal((60, 5)) + 30 * rng.standard_normal(5) + 0.5 * y[:, None]
+    solver = DualSolver(acceleration=30.0, newton=False)
+    clf = LinearMulticlassSVC(loss=loss, C=100.0, max_iter=3, random_state=0, solver=solver)
+    clf.set_params(store_dual=True).fit(X, y)
+    assert clf.history_["dual"][-1] < 0  # as passes leave it
+    assert clf.dual_objective_ == 0 and clf.dual_gap_ == 1 and clf.dual_coef_.nnz == 0
+
+
 # --- two classes ---------------------------------------------------------------------------------
 
 

@@ -24,6 +24,7 @@ from polymargin.core import CompiledRows, core
 from polymargin.data.rows import Arranged, CsrRows, DenseRows, Piece, Rows, RowsState, as_rows
 from polymargin.files import DataFileError, StoredMatrix
 from polymargin.storage import Array, digest_of
+from polymargin.waiting import result_of
 
 _NOBODY = np.empty(0, np.int64)
 PER_EXAMPLE = 90  # bytes of a solver's arrays, besides weights and dual
@@ -116,7 +117,7 @@ class BlockRows(Rows):
             try:
                 self._stored.check()
                 if ahead is not None:
-                    ahead.result()
+                    result_of(ahead)
             except (DataFileError, OSError) as error:
                 raise self._error(place, error) from error
             waits, before = self._stored.waits(), waits

@@ -43,12 +43,12 @@ class StreamLabels:
     def missing(self, y: NDArray) -> NDArray:
         """The labels that have no code."""
         labels = np.unique(y)
-        self._check_type(labels)
+        self.check_type(labels)
         return labels[~np.isin(labels, self.by_code)]
 
     def _append(self, labels: NDArray) -> NDArray[np.bool_]:
         """Append the labels that have no code; returns which."""
-        self._check_type(labels)
+        self.check_type(labels)
         new = ~np.isin(labels, self.by_code)
         if len(self.by_code) == 0:
             self.by_code = labels
@@ -56,7 +56,8 @@ class StreamLabels:
             self.by_code = np.concatenate([self.by_code, labels[new]])
         return new
 
-    def _check_type(self, labels: NDArray) -> None:
+    def check_type(self, labels: NDArray) -> None:
+        """Raise ``ValueError`` where words come after numbers, or the other way round."""
         if len(self.by_code) == 0 or len(labels) == 0:
             return
         if (labels.dtype.kind in _TEXT) != (self.by_code.dtype.kind in _TEXT):

@@ -21,6 +21,7 @@ from polymargin.costs import Costs, mean_cost
 from polymargin.problem import Examples
 from polymargin.solvers import Status
 from polymargin.storage import Array
+from polymargin.waiting import result_of
 
 WEAKEST, STRONGEST = 1e-2, 1e2  # C times the mean squared length of a row
 ONE_CLEARLY_WORSE = 3.0  # standard errors below the best: one value of C is enough to stop
@@ -168,7 +169,7 @@ def _advance(
     """The next step of every path, in threads."""
     futures = [threads.submit(next, path) for path in paths]
     try:
-        return [future.result() for future in futures]
+        return [result_of(future) for future in futures]
     except BaseException:
         folds.stop()
         for future in futures:

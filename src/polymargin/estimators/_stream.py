@@ -337,7 +337,7 @@ def _merge_labels(
                 + ("repeat it or leave it out." if stream.closed else "it must contain them.")
             )
         labels.add(announced)
-    labels.missing(y)  # of another type?
+    labels.check_type(y)
     present = np.flatnonzero(c > 0)
     if classes is not None or stream.closed:
         unknown = labels.missing(y[present])

@@ -105,6 +105,8 @@ def check_sample_weight(
     sample_weight: ArrayLike | None, X: object, *, allow_all_zero_weights: bool = False
 ) -> NDArray[np.float64]:
     """Give the weights of the rows of X, finite and not negative; ones for None."""
+    if sample_weight is None and hasattr(X, "shape"):  # at a tenth of the time, for small batches
+        return np.ones(X.shape[0])
     # scikit-learn 1.9: refuses weights that are all zero, unless it is told
     zeros = {"allow_all_zero_weights": True} if _REFUSES_ZEROS else {}
     weight: NDArray[np.float64] = _check_sample_weight(

@@ -20,6 +20,7 @@ softmax's conjugate on the block set of ``top_k_alpha``. See docs/adding_a_loss.
 from __future__ import annotations
 
 import importlib
+from functools import cache
 
 from polymargin.core import core
 from polymargin.losses.base import Loss
@@ -48,6 +49,7 @@ NAMES_ELSEWHERE = {
 }
 
 
+@cache
 def loss_class(name: str) -> type[Loss]:
     """The class of the loss called ``name``.
 

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from scipy import sparse
 
 from polymargin.problem import Problem
 from polymargin.solvers import audit
+from polymargin.solvers.certificate import Certificate
 from polymargin.solvers.checkpoint import Checkpoint, PathFile, dependencies
 from polymargin.solvers.engines.base import Engine, Model
 from polymargin.solvers.engines.linear import LinearEngine, LinearModel
@@ -367,9 +369,17 @@ class DualSolver(Settings):
 
 
 def solution_of(run: Run[LinearModel], engine: LinearEngine) -> Solution:
-    """What a run found."""
+    """What a run found.
+
+    Passes raise the dual of what the outer loop solves, and the dual itself may fall meanwhile. One
+    that is worse than none at all proves less, and so a run that ends there shows none.
+    """
     (certificate, model), pb = run.result(), engine.problem
     coef, intercept = engine.state.split(model.weights)
+    block = model.block
+    if certificate.dual < pb.constant_loss:
+        certificate = Certificate(certificate.primal, pb.constant_loss)
+        block = sparse.csr_array(block.shape, dtype=block.dtype)
     return Solution(
         coef=coef,
         intercept=intercept,
@@ -377,7 +387,7 @@ def solution_of(run: Run[LinearModel], engine: LinearEngine) -> Solution:
         n_iter=run.n_iter,
         history=run.history.arrays(),
         status=run.status,
-        block=model.block,
+        block=block,
         c=pb.c,
         y=pb.y,
         loss=pb.loss,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from functools import cache
 from typing import Self
 
 import numpy as np
@@ -15,11 +17,11 @@ class Settings:
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
-        return sorted(name for name in inspect.signature(cls.__init__).parameters if name != "self")
+        return list(_names(cls.__init__))
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
         """The parameters by name; there is nothing `deep` in them."""
-        return {name: getattr(self, name) for name in self._get_param_names()}
+        return {name: getattr(self, name) for name in _names(type(self).__init__)}
 
     def set_params(self, **params: object) -> Self:
         """Change parameters; an unknown name is an error."""
@@ -37,6 +39,12 @@ class Settings:
         usual = {n: p.default for n, p in inspect.signature(type(self).__init__).parameters.items()}
         changed = [f"{n}={v!r}" for n, v in self.get_params().items() if repr(v) != repr(usual[n])]
         return f"{type(self).__name__}({', '.join(changed)})"
+
+
+@cache
+def _names(constructor: Callable[..., None]) -> tuple[str, ...]:
+    found = inspect.signature(constructor).parameters
+    return tuple(sorted(name for name in found if name != "self"))
 
 
 def draw_seed(random_state: RandomState) -> int:

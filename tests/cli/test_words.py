@@ -210,3 +210,18 @@ def test_folds_that_give_up_are_said_and_have_their_exit_code(run, svm):
     good = run("train", svm, "--cv", "3")
     assert good.code == Exit.OK and "not converge" not in good.err
     assert "not_converged" not in run("train", svm, "--cv", "3", "--json").json["cross_validation"]
+
+
+def test_a_report_says_its_command_and_no_absolute_path(run, csv, tmp_path):
+    data = tmp_path / "data.csv"
+    data.write_bytes(csv.read_bytes())
+    ran = run("train", data, "--holdout", "0.3", "--report", "r.html", "-o", tmp_path / "m.pmz")
+    assert ran.code == Exit.OK
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "polymargin train data.csv --holdout 0.3 --report r.html -o m.pmz" in page
+    assert "training accuracy" in page and "baseline" in page
+    assert str(tmp_path) not in page
+    assert run("evaluate", tmp_path / "m.pmz", data, "--report", "e.html").code == Exit.OK
+    page = (tmp_path / "e.html").read_text(encoding="utf-8")
+    assert "polymargin evaluate m.pmz data.csv --report e.html" in page
+    assert str(tmp_path) not in page

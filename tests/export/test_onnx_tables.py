@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler
 
-from polymargin import KernelMulticlassSVC, LinearMulticlassSVC
+from polymargin import KernelMulticlassSVC, LaRankClassifier, LinearMulticlassSVC
 from polymargin.export import to_onnx
 from polymargin.models import ModelFileError
 from polymargin.tables import decide, table_steps
@@ -111,5 +111,12 @@ def test_names_that_look_alike_stay_apart():
 def test_what_cannot_be_converted_is_named():
     with pytest.raises(ModelFileError, match="HashingVectorizer"):
         to_onnx(fitted(words=lambda: HashingVectorizer(n_features=64)))
-    with pytest.raises(ModelFileError, match="KernelMulticlassSVC"):
-        to_onnx(fitted(last=KernelMulticlassSVC()))
+    with pytest.raises(ModelFileError, match="not LaRankClassifier"):
+        to_onnx(fitted(last=LaRankClassifier()))
+
+
+def test_a_kernel_machine_of_a_table():
+    model = fitted(last=KernelMulticlassSVC(random_state=0))
+    label, scores = run(to_onnx(model), model, FRAME)
+    np.testing.assert_allclose(scores, model.decision_function(FRAME), rtol=1e-3, atol=1e-3)
+    assert np.mean(label == model.predict(FRAME)) > 0.98

@@ -171,5 +171,12 @@ def test_a_phone_needs_no_sideways_scrolling(browser, path):
     wide = opened.page.evaluate("document.documentElement.scrollWidth")
     assert wide <= 360
     assert opened.page.locator("#heat").bounding_box()["width"] > 250
+    right = "cell => cell.getBoundingClientRect().right"
+    for cell in ("#pairs tbody td:nth-child(4)", "#class-table tbody td:last-child"):
+        assert opened.page.locator(cell).first.evaluate(right) <= 360
+    name = opened.page.locator("#class-table tbody td").first.bounding_box()
+    assert name["width"] > 55  # not one letter under the other
+    why = opened.page.locator("#mistake-table tbody td:last-child").first
+    assert why.evaluate(right) <= 360 and why.bounding_box()["width"] > 200
     assert opened.said == []
     opened.context.close()

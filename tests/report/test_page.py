@@ -203,3 +203,33 @@ def test_confused_classes_stand_side_by_side():
     position = np.argsort(similar_together(found))
     for a in range(0, 10, 2):
         assert abs(position[place[a]] - position[place[a + 1]]) == 1
+
+
+def test_it_can_be_compared_and_says_where_it_came_from(awkward):
+    model, X, y = awkward
+    found = evaluate(model[-1], model[:-1].transform(X), y)
+    page = render_report(model, X, y, train_accuracy=0.987, data={"command": "polymargin train x"})
+    text = " ".join(Tree(page).text)
+    assert "98.70 %" in text and "training accuracy" in text
+    most = max(found.support) / found.n_examples
+    assert f"{100 * most:.2f} %" in text and "baseline" in text
+    assert "polymargin train x" in text
+    assert "training accuracy" not in " ".join(Tree(render_report(model, X, y)).text)
+
+
+def test_the_worst_classes_come_first(awkward):
+    model, X, y = awkward
+    found = evaluate(model[-1], model[:-1].transform(X), y)
+    page = render_report(model, X, y)
+    table = page[page.index('id="class-table"') :].partition("</table>")[0]
+    rows = table.split("<tr>")[2:]
+    shown = [float(row.split('data-value="')[3].partition('"')[0]) for row in rows]
+    assert shown == sorted(shown) and len(shown) == len(found.f1)
+    np.testing.assert_allclose(sorted(found.f1), shown, atol=1e-6)
+
+
+def test_the_matrix_has_names_on_its_axes_and_a_legend(awkward):
+    page = render_report(*awkward)
+    text = " ".join(Tree(page).text)
+    for said in ("predicted class →", "true class →", "right: few", "wrong: few"):
+        assert said in text

@@ -58,6 +58,7 @@ def _run(arguments: list[str]) -> int:
             standalone_mode=False,
             color=colours(sys.stdout),  # also for what click itself prints
             max_content_width=WIDEST,
+            obj=arguments,
         )
         sys.stdout.flush()
         return int(status or Exit.OK)

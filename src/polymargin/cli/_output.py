@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -104,10 +105,10 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Aligned lines; a column whose header begins with # is set to the right."""
     right = [name.startswith("#") for name in header]
     cells = [[name.removeprefix("#") for name in header], *rows]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    widths = [max(width_of(row[column]) for row in cells) for column in range(len(header))]
     lines = [
         "  ".join(
-            cell.rjust(width) if to_right else cell.ljust(width)
+            padded(cell, width, to_right=to_right)
             for cell, width, to_right in zip(row, widths, right, strict=True)
         ).rstrip()
         for row in cells
@@ -118,11 +119,29 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 def facts(pairs: Iterable[tuple[str, str]]) -> list[str]:
     """Lines ``name  value`` with the values under each other."""
     pairs = list(pairs)
-    width = max((len(name) for name, _ in pairs), default=0)
-    return [f"{name.ljust(width)}  {value}" for name, value in pairs]
+    width = max((width_of(name) for name, _ in pairs), default=0)
+    return [f"{padded(name, width)}  {value}" for name, value in pairs]
+
+
+def width_of(text: str) -> int:
+    """How many columns of a terminal it takes: Chinese characters take two, accents none."""
+    return sum(
+        0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF")
+        for c in text
+    )
+
+
+def padded(text: str, width: int, *, to_right: bool = False) -> str:
+    """Text in so many columns."""
+    space = " " * (width - width_of(text))
+    return space + text if to_right else text + space
 
 
 def shorten(text: str, longest: int = 48) -> str:
     """A label for a table: long ones are cut, control characters shown as such."""
     printable = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-    return printable if len(printable) <= longest else printable[: longest - 1] + "…"
+    if width_of(printable) <= longest:
+        return printable
+    while width_of(printable) >= longest:
+        printable = printable[:-1]
+    return printable + "…"

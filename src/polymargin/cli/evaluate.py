@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -59,7 +61,11 @@ def evaluate(
     table = None if costs is None else read_costs(costs, used.classes)
     tested = evaluate_on(used, used.read(data, how, output), output, table)
     if report:
-        about = {"model": model, "test data": source_of(named(data), how.split)}
+        about = {
+            "model": without_folder(model),
+            "test data": source_of(named(data), how.split),
+            "command": command_line(),
+        }
         report_on(report, model, used, tested, about)
     found = as_dict(tested.found, pairs)
     output.result({"model": model, "data": named(data), **found}, describe(tested.found, pairs))
@@ -165,7 +171,23 @@ def as_dict(found: Evaluation, n_pairs: int = PAIRS) -> dict[str, object]:
 
 def source_of(path: str, split: str | None) -> str:
     """A file and the part of it that was used, for the report."""
+    path = without_folder(path)
     return path if split is None else f"{path} ({split})"
+
+
+def without_folder(path: str) -> str:
+    """A path that may be shown to others: where somebody's files lie is left out."""
+    return Path(path).name if os.path.isabs(path) else path
+
+
+def command_line() -> str:
+    """The command as it was given, with the names of files that are far away."""
+    given: list[str] = click.get_current_context().find_root().obj or []
+    shown = []
+    for one in given:
+        option, equals, value = one.partition("=") if one.startswith("--") else ("", "", one)
+        shown.append(f"{option}{equals}{without_folder(value)}" if equals or not option else one)
+    return shlex.join(["polymargin", *shown])
 
 
 def report_on(
@@ -174,13 +196,14 @@ def report_on(
     model: Model,
     tested: Tested | None,
     about: Mapping[str, str],
+    train_accuracy: float | None = None,
 ) -> None:
     """Write the HTML report on what the file `name` taught or is."""
     name = "standard input" if name == "-" else Path(name).name
     title = f"{name}: {len(model.classes):,} classes"
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"train_accuracy": train_accuracy}
     if tested is not None:
-        found = {
+        found |= {
             "evaluation": tested.found,
             "features": tested.X,
             "text": model.readable(tested.data),

@@ -62,10 +62,18 @@ from polymargin.cli._training import (
     cross_validate,
     fit,
     hold_out,
+    inputs_of,
     make_classifier,
     preparation,
 )
-from polymargin.cli.evaluate import as_dict, describe, evaluate_on, report_on, source_of
+from polymargin.cli.evaluate import (
+    as_dict,
+    command_line,
+    describe,
+    evaluate_on,
+    report_on,
+    source_of,
+)
 from polymargin.estimators import KernelMulticlassSVC
 from polymargin.evaluation import cost_text, percent
 from polymargin.io import Dataset, convert_svmlight, detect_format, open_directory, save
@@ -395,14 +403,23 @@ def _finish(
         about = {
             "training data": source_of(task.source, options.split),
             "training examples": f"{task.training.n_examples:,}",
+            "command": command_line(),
         }
+        # data that are not to be held in memory are not scored once more
+        seen = None if options.memory_limit else _accuracy(done, task.training)
         if options.holdout:
             about["test data"] = f"a part of {options.holdout:g}, held out"
         elif task.test is not None:
             about["test data"] = source_of(task.test.source, options.test_split)
-        report_on(options.report, task.source, model, tested, about)
+        report_on(options.report, task.source, model, tested, about, seen)
         result.add({"report": options.report}, [])
     return CODES[done.status]
+
+
+def _accuracy(done: Fit, training: Dataset) -> float:
+    """The accuracy on the examples that the model was trained on."""
+    y = like_labels(need_labels(training), done.classifier.classes_)
+    return float(np.mean(done.model.predict(inputs_of(training)) == y))
 
 
 def _say_training(done: Fit, target: str, result: _Result) -> None:

@@ -2,7 +2,8 @@
 
 The graph has the outputs ``label`` (int64 or strings) and ``scores`` (a column per class, in the
 order of ``classes_``; for two classes, the score and its negative), and ``probabilities`` where the
-model has them. The labels are also in the model's metadata, as JSON under "classes".
+model has them. The labels are also in the model's metadata, as JSON under "classes"; so are the
+names of the features under "feature_names", where the model knows them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.pipeline import Pipeline
 
+from polymargin.estimators import KernelMulticlassSVC, KernelMulticlassSVCCV
 from polymargin.fitted import Linear
 from polymargin.models import ModelFileError
 from polymargin.storage import replacing
@@ -25,7 +27,7 @@ _LARGEST_BYTES = 2**31 - 2**20  # a protocol buffer ends there
 
 
 def to_onnx(
-    model: Linear | Pipeline,
+    model: Linear | KernelMulticlassSVC | KernelMulticlassSVCCV | Pipeline,
     path: str | os.PathLike[str] | None = None,
     *,
     dtype: DTypeLike = np.float32,
@@ -35,9 +37,10 @@ def to_onnx(
 
     Parameters
     ----------
-    model : LinearMulticlassSVC, LinearMulticlassSVCCV or Pipeline
-        Fitted. A pipeline ends in one of these; its other steps must be ones that skl2onnx
-        converts, among them the scalers, Normalizer and TfidfVectorizer.
+    model : LinearMulticlassSVC, KernelMulticlassSVC, one of their cross-validated forms or Pipeline
+        Fitted; a kernel machine with one of the kernels that have names. A pipeline ends in one of
+        these; its other steps must be ones that skl2onnx converts, among them the scalers,
+        Normalizer and TfidfVectorizer.
     path : path, default=None
         A file to write it to.
     dtype : {float32, float64}, default=float32

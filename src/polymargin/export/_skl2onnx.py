@@ -1,4 +1,4 @@
-"""Linear classifiers and pipelines as ONNX graphs: a converter of ours for skl2onnx."""
+"""Classifiers and pipelines as ONNX graphs: a converter of ours for skl2onnx."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ try:
     from skl2onnx.common import data_types as types
 except ImportError as error:
     raise ImportError("ONNX needs packages: pip install 'polymargin[onnx]'.") from error
+from polymargin.export._onnx_kernel import NODES as KERNEL_NODES
+from polymargin.export._onnx_kernel import KernelMachine, Node, check_kernel, constants_of
 from polymargin.export._onnx_tables import CONVERTERS, SHAPES, inputs_of
 
 if TYPE_CHECKING:
@@ -34,11 +36,14 @@ if TYPE_CHECKING:
 OPSET = 17
 Options = dict[str, str | None]
 OUTPUTS = ("label", "scores", "probabilities")
-Node = tuple[str, list[str], str, dict[str, int]]  # kind, inputs, output, options
-# from X, weights, constants and labels to label and scores
-NODES: tuple[Node, ...] = (
+# from features, weights and constants to scores
+OF_FEATURES: tuple[Node, ...] = (
     ("MatMul", ["X", "weights"], "products", {}),
     ("Add", ["products", "constants"], "scores", {}),
+)
+OF_SIMILARITIES: tuple[Node, ...] = (("MatMul", ["similarities", "weights"], "scores", {}),)
+# from scores and labels to the label
+LABEL_NODES: tuple[Node, ...] = (
     ("ArgMax", ["scores"], "best", {"axis": 1, "keepdims": 0}),
     ("Gather", ["labels", "best"], "label", {"axis": 0}),
 )
@@ -58,12 +63,14 @@ def convert(model: Linear | Pipeline, dtype: np.dtype, locale: str | None) -> Mo
     """The ONNX model of a linear classifier or of a pipeline that ends in one."""
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     first, last = steps[0], steps[-1]
-    if not isinstance(last, Linear):
+    if not isinstance(last, Linear | KernelMachine):
         raise ModelFileError(
-            "only LinearMulticlassSVC, and pipelines that end in LinearMulticlassSVC, can be "
-            f"converted to ONNX, not {type(last).__name__}."
+            "only LinearMulticlassSVC, KernelMulticlassSVC, their cross-validated forms and "
+            f"pipelines that end in one can be converted to ONNX, not {type(last).__name__}."
         )
     check_is_fitted(model)
+    if isinstance(last, KernelMachine):
+        check_kernel(last)
     labels = _label_tensor(last.classes_)
     _register()
     special: dict[str, object] = {}
@@ -96,6 +103,9 @@ def convert(model: Linear | Pipeline, dtype: np.dtype, locale: str | None) -> Mo
     about = {"classes": json.dumps(labels.tolist())}
     if isinstance(first, TableColumns):  # the inputs' names have letters, digits and _ only
         about["columns"] = json.dumps(first.get_feature_names_out().tolist(), ensure_ascii=False)
+    names = getattr(first, "feature_names_in_", None)
+    if names is not None and "columns" not in about:
+        about["feature_names"] = json.dumps(np.asarray(names).tolist(), ensure_ascii=False)
     onnx.helper.set_model_props(proto, about)
     onnx.checker.check_model(proto)
     return proto
@@ -143,7 +153,7 @@ def _text_options(vectorizer: CountVectorizer, locale: str | None) -> Options:
 
 def _register() -> None:
     """Tell skl2onnx about our classifiers."""
-    for cls in get_args(Linear):
+    for cls in (*get_args(Linear), *get_args(KernelMachine)):
         skl2onnx.update_registered_converter(
             cls,
             f"Polymargin{cls.__name__}",
@@ -185,21 +195,27 @@ def _set_shapes(operator: Operator) -> None:
 def _add_nodes(scope: Scope, operator: Operator, container: ModelComponentContainer) -> None:
     model = operator.raw_operator
     dtype = np.float64 if _number_type(operator) is types.DoubleTensorType else np.float32
+    kernel = isinstance(model, KernelMachine)
+    weights = per_class(model.dual_coef_ if kernel else model.coef_)
     constants = {
-        "weights": np.ascontiguousarray(per_class(model.coef_).T, dtype=dtype),
-        "constants": np.asarray(per_class(model.intercept_), dtype=dtype),
+        "weights": np.ascontiguousarray(weights.T, dtype=dtype),
         "labels": _label_tensor(model.classes_),
     }
+    if kernel:
+        constants |= constants_of(model, np.dtype(dtype))
+    else:
+        constants["constants"] = np.asarray(per_class(model.intercept_), dtype=dtype)
     names = {"X": operator.inputs[0].full_name}
     for name, output in zip(OUTPUTS, operator.outputs, strict=False):
         names[name] = output.full_name
-    nodes, temperature = NODES, temperature_of(model)
+    scores = (*KERNEL_NODES[model.kernel], *OF_SIMILARITIES) if kernel else OF_FEATURES
+    nodes, temperature = (*scores, *LABEL_NODES), temperature_of(model)
     if temperature is not None:  # the scores of two classes are opposite: twice their difference
         half = 2 if len(model.classes_) == 2 else 1
         constants["temperature"] = np.asarray(half * temperature, dtype=dtype)
         nodes += PROBABILITY_NODES
-    for name in (*constants, "products", "best", "cooled"):
-        names[name] = scope.get_unique_variable_name(name)
+    for name in (*constants, *(node[2] for node in nodes)):
+        names.setdefault(name, scope.get_unique_variable_name(name))
     for name, values in constants.items():
         if values.dtype == object:
             content = [label.encode() for label in values.tolist()]

@@ -75,6 +75,7 @@ def render_report(
     feature_names: ArrayLike | None = None,
     title: str | None = None,
     data: Mapping[str, object] | None = None,
+    train_accuracy: float | None = None,
     n_features: int = 12,
     n_examples: int = 300,
 ) -> str:
@@ -98,6 +99,8 @@ def render_report(
         Heading of the page.
     data : mapping, optional
         More lines for the table about the data, for example where they came from.
+    train_accuracy : float, optional
+        The accuracy on the training examples, which is shown beside that on the test examples.
     n_features : int, default=12
         How many features to show for and against each class.
     n_examples : int, default=300
@@ -165,7 +168,7 @@ def render_report(
     return _assemble(
         title or f"{type(classifier).__name__}: {len(classifier.classes_):,} classes",
         "".join(f'<a href="#{name}">{link}</a>' for name, link, _, _ in shown),
-        [sections.tiles(classifier, found)]
+        [sections.tiles(classifier, found, train_accuracy)]
         + [
             f'<section id="{name}"><h2>{heading}</h2>{body}</section>'
             for name, _, heading, body in shown

@@ -25,11 +25,19 @@ def asset(name: str) -> str:
     return (resources.files("polymargin.report") / "assets" / name).read_text(encoding="utf-8")
 
 
-def tiles(classifier: Classifier, found: Evaluation | None) -> str:
-    """The most important numbers."""
+def tiles(
+    classifier: Classifier, found: Evaluation | None, train_accuracy: float | None = None
+) -> str:
+    """The most important numbers, beside those that they are to be compared with."""
     shown: list[tuple[str, str, str]] = []
     if found is not None:
         shown.append((percent(found.accuracy), "accuracy", f"{found.n_examples:,} examples"))
+    if train_accuracy is not None:
+        shown.append((percent(train_accuracy), "training accuracy", "on what it was trained on"))
+    if found is not None:
+        most = int(np.argmax(found.support))
+        usual = f"always “{content.shorten(str(found.labels[most]), 24)}”"
+        shown.append((percent(found.support[most] / found.n_examples), "baseline", usual))
         if found.mean_cost is not None:
             shown.append((cost_text(found.mean_cost), "mean cost", "of a prediction"))
         if found.n_classes > 2:
@@ -155,17 +163,19 @@ def calibration(found: Evaluation) -> str:
 
 
 def classes(found: Evaluation, labels: list[str]) -> str:
-    """Precision and recall of every class."""
+    """Precision and recall of every class, the worst first."""
     columns = (found.precision, found.recall, found.f1)
     rows = []
-    for code, label in enumerate(labels):
+    for code in np.lexsort((-found.support, found.f1)):
+        label = labels[code]
         unknown = " <em>unknown to the model</em>" if code >= found.n_classes else ""
         support = found.support[code]
         cells = [_number(f"{column[code]:.6f}", f"{100 * column[code]:.1f}") for column in columns]
         cells.append(_number(str(support), f"{support:,}"))
         rows.append(f"<tr><td>{_label(label)}{unknown}</td>{''.join(cells)}</tr>")
     titles = ("class", "#precision %", "#recall %", "#F1 %", "#examples")
-    return _sortable("class-table", titles, rows, "find a class")
+    lead = "<p>The classes with the lowest F1 first; a click on a title sorts by it.</p>"
+    return lead + _sortable("class-table", titles, rows, "find a class")
 
 
 def features(labels: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ BASE ?= HEAD~1
 REGRESSION_ARGS ?=
 PAPERS_ARGS ?=
 FUZZ_SECONDS ?= 60
+GALLERY ?= yes
 FUZZ_CXX ?= clang++
 FUZZ_CORPUS ?= build/fuzz
 FUZZ_TARGETS := model model_tree larank_tree checkpoint checkpoint_tree csv jsonl svmlight npz npz_members directory liblinear
@@ -37,7 +38,7 @@ SANITIZE_BIN := $(SANITIZE_VENV)/$(BIN_DIR)
 THREADS_BIN := $(THREADS_VENV)/$(BIN_DIR)
 ALLOCATIONS_BIN := $(ALLOCATIONS_VENV)/$(BIN_DIR)
 
-PYTHON_CODE := src/polymargin tests benchmarks examples tools fuzz
+PYTHON_CODE := src/polymargin tests benchmarks docs examples tools fuzz
 KERNELS := $(shell find src/core fuzz -name '*.hpp' -o -name '*.cpp' 2>/dev/null)
 SOURCES := pyproject.toml CMakeLists.txt $(wildcard README.md LICENSE) \
 	$(shell find src -type f -not -name '*.pyc' -not -name '*.so' -not -name '*.pyd' -not -name '*.pyi' 2>/dev/null)
@@ -52,7 +53,7 @@ SANITIZER_RUNTIMES = $(foreach library,asan ubsan stdc++,$(shell $(CXX) -print-f
 
 .DEFAULT_GOAL := help
 .PHONY: allocations fuzz hunt soak
-.PHONY: help demo demo-scale test test-oldest lint format bench bench-embeddings bench-full bench-kernel bench-path bench-regression bench-stream \
+.PHONY: help demo demo-scale docs test test-oldest lint format bench bench-embeddings bench-full bench-kernel bench-path bench-regression bench-stream \
 	results papers papers-full sanitize sanitize-threads clean
 
 help: ## list the targets
@@ -101,8 +102,15 @@ bench-full: $(VENV)/.peers-full ## every solver on ten data sets and four C: man
 bench-regression: $(VENV)/.extra-bench ## compare with another commit, in turns (BASE=commit, REGRESSION_ARGS="--threshold 1.1")
 	$(BIN)/python -m benchmarks.regression --base $(BASE) $(REGRESSION_ARGS)
 
-results: $(VENV)/.extra-bench ## write docs/benchmarks.md anew from the result files
+results: $(VENV)/.extra-bench ## write docs/benchmarks.md, README's figures and its picture anew from the result files
 	$(BIN)/python -m benchmarks.report
+	$(BIN)/python -m benchmarks.headline
+	$(BIN)/python -m benchmarks.by_hand --page-only
+
+docs: $(VENV)/.extra-docs ## build the documentation site in build/site; GALLERY=no leaves the examples out
+	OPENBLAS_NUM_THREADS=1 GALLERY=$(GALLERY) $(BIN)/python -m sphinx -W --keep-going -q -c docs . build/site
+	$(BIN)/python tools/check_site.py build/site
+	@echo "the site is in build/site/index.html"
 
 bench-kernel: $(VENV)/.extra-bench ## measure kernel machines beside scikit-learn's SVC (BENCH_ARGS="--quick")
 	$(BIN)/python -m benchmarks.kernel_machines $(BENCH_ARGS)
@@ -164,6 +172,7 @@ soak: $(VENV)/.extra-test ## fits, streams, files, interrupts and kills for SOAK
 
 clean: ## remove environments, builds and caches
 	rm -rf $(VENV) $(OLDEST_VENV) $(SANITIZE_VENV) $(THREADS_VENV) $(ALLOCATIONS_VENV) build dist wheelhouse
+	rm -rf docs/api docs/gallery
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -16,7 +16,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "polymargin"
 TESTS = ROOT / "tests"
-NOT_OF_THE_PACKAGE = {"benchmarks", "core", "examples", "fuzz", "reference"}  # folders of tests
+NOT_OF_THE_PACKAGE = {
+    "benchmarks",
+    "core",
+    "docs",
+    "examples",
+    "fuzz",
+    "reference",
+}  # folders of tests
 NO_TESTS_OF_THEIR_OWN = {"io", "assets", "engines", "newton"}  # a face, styles; tests/solvers
 OTHER_TESTS = {"oldest", "layout"}  # of the dependencies, of this file
 

@@ -19,7 +19,6 @@ from sklearn.utils import check_random_state
 from polymargin import DualSolver, Problem
 from polymargin.solvers import CertifiedGap
 from polymargin.solvers.engines.linear import LinearEngine
-from polymargin.solvers.progress import History
 from polymargin.solvers.run import Clock, Run
 
 
@@ -103,7 +102,6 @@ def trace(
         time_limit=None,
         certify=solver.certify,
         tol=0.0,
-        history=History("pass", 0),
         clock=Clock(),
     )
 

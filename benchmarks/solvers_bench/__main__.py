@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted: the same command goes on from here", file=sys.stderr)
         return 130
     text = page(heading | compact(results))
-    (options.output / f"{name}.md").write_text(text)
+    (options.output / f"{name}.md").write_text(f"# Solvers, a table per problem\n\n{text}")
     print(text)
     return 0
 

@@ -7,7 +7,6 @@ that nobody has to hold all of it.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass
@@ -20,6 +19,7 @@ from polymargin.core import core
 from polymargin.waiting import result_of
 
 KERNELS = ("linear", "rbf", "poly", "sigmoid", "precomputed")
+WIDE_VECTORS = 32  # bytes
 Kernel = str | Callable[[Matrix, Matrix], Floats]
 
 
@@ -78,18 +78,31 @@ class KernelFunction:
         if callable(self.kernel):
             return _into(out, self._call(A, B))
         K = _products(A, B, out)
-        if self.kernel == "linear":
-            return K
-        if self.kernel == "rbf":
-            a_norms = squared_row_norms(A) if a_norms is None else a_norms
-            b_norms = squared_row_norms(B) if b_norms is None else b_norms
-            core.rbf_from_products(K, a_norms, b_norms, self.gamma)
-            return K
-        K *= K.dtype.type(self.gamma)
-        K += K.dtype.type(self.coef0)
-        if self.kernel == "sigmoid":
-            return np.tanh(K, out=K)
-        return np.power(K, K.dtype.type(self.degree), out=K)
+        a_norms = self.norms(A) if a_norms is None else a_norms
+        b_norms = self.norms(B) if b_norms is None else b_norms
+        core.values_from_products(self.compiled, K, a_norms, b_norms)
+        return K
+
+    @property
+    def compiled(self) -> core.Kernel:
+        """The kernel for compiled code, which a Python function is not."""
+        assert not callable(self.kernel)
+        return core.Kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
+
+    def norms(self, X: Matrix) -> Floats:
+        """``||x_i||^2``, or zeros where the kernel does not ask for them."""
+        return squared_row_norms(X) if self.kernel == "rbf" else np.zeros(X.shape[0], X.dtype)
+
+    def multiplies_itself(self, *matrices: Matrix) -> bool:
+        """Whether compiled code makes kernel values of these rows from the rows themselves.
+
+        With narrow vectors the products of the BLAS that NumPy has are faster.
+        """
+        return (
+            not callable(self.kernel)
+            and all(isinstance(X, np.ndarray) for X in matrices)
+            and core.vector_bytes >= WIDE_VECTORS
+        )
 
     def diagonal(self, X: Matrix) -> Doubles:
         """``k(x_i, x_i)`` of every row."""
@@ -136,19 +149,10 @@ def _into(out: Floats | None, K: Floats) -> Floats:
     return out
 
 
-SPARSE = 0.4  # a matrix product with fewer nonzeros than this leaves out the others
-
-
-def add_product(K: Floats, coef: Floats, out: Doubles) -> None:
-    """``out += K[:, :len(out)].T @ coef``; rows of ``coef`` are often zero in most classes."""
-    if np.count_nonzero(coef) < SPARSE * coef.size:
-        core.add_product(K, np.ascontiguousarray(coef), out)
-    else:
-        out += K[:, : len(out)].T @ coef
-
-
-COMPILED_TILE = (512, 1024)  # kernel values that stay in a cache while they are used
-OTHER_TILE = (2048, 2048)  # a call costs more here
+TILE = 2048  # kernel values a side, at a time
+CALL = 2**31  # multiplications in one call of compiled code, between looks at Ctrl-C
+CHEAP = 64  # features, at most, of rows whose kernel values are not worth keeping
+STRIP = 512  # columns of a call, or a multiple of them
 ROWS_AT_ONCE = 128  # of a matrix in memory
 _Rows = tuple[Indices, Matrix | None, Floats | None]  # indices, the rows, their squared norms
 
@@ -178,25 +182,23 @@ def share_out(call: Callable[[slice], None], parts: list[slice], threads: int) -
 class TrainingKernel:
     """Parts of the Gram matrix of the training data; without a function, X is that matrix.
 
-    Tiles of kernel values are computed by `threads` threads, each tile alike whoever computes it. A
-    kernel that is a Python function is called by one thread only.
+    What is computed by several threads has the same bits whatever their number. A kernel that is a
+    Python function is called by one thread only.
     """
 
     at_hand = False  # whether all kernel values are in memory: there is no use in keeping some
+    cheap = False  # whether those of many rows cost no more than to keep and to read them
+    threads = 1
 
-    def __init__(self, X: Matrix, function: KernelFunction | None, threads: int = 1) -> None:
+    def __init__(self, X: Matrix, function: KernelFunction | None) -> None:
         self.X = X
         self.function = function
         self.n = int(X.shape[0])
         self.dtype = X.dtype
         self.n_evaluations = 0  # kernel values computed so far
-        needs_norms = function is not None and function.kernel == "rbf"
-        self._norms = squared_row_norms(X) if needs_norms else None
-        compiled = not sparse.issparse(X) and function is not None and not callable(function.kernel)
-        self._tile = COMPILED_TILE if compiled else OTHER_TILE
-        self._threads = threads if compiled else 1
-        self._room = threading.local()  # for a tile, where it is written in place
-        self._in_place = compiled
+        self._norms = None
+        if function is not None and not callable(function.kernel):
+            self._norms = function.norms(X)
         self._diagonal: Doubles | None = None
 
     def block(
@@ -208,21 +210,18 @@ class TrainingKernel:
     ) -> Floats:
         """Kernel values of the examples ``rows`` with the examples ``columns``.
 
-        They are written to the rows ``places`` of ``out``; by default to its first ones.
+        They are written to the rows ``places`` of ``out``, which may be longer; by default to its
+        first ones.
         """
         out = np.empty((len(rows), len(columns)), self.dtype) if out is None else out
         self._fill(rows, columns, out, np.arange(len(rows)) if places is None else places)
         return out
 
     def _fill(self, rows: Indices, columns: Indices, out: Floats, places: Indices) -> None:
-        for part, of_rows in self._parts(rows, self._tile[0]):
-
-            def one_tile(place: slice, part: slice = part, of_rows: _Rows = of_rows) -> None:
-                of_columns = self._part(columns, place)
-                out[places[part], place] = self._values(of_rows, of_columns)
-
-            self._share_out(one_tile, len(columns))
         self.n_evaluations += len(rows) * len(columns)
+        for part, of_rows in self._parts(rows):
+            for place, of_columns in self._parts(columns):
+                out[places[part], place] = self._values(of_rows, of_columns)
 
     def times(self, columns: Indices, rows: Indices, coef: Floats) -> Doubles:
         """``K[columns, rows] coef``; the kernel values are not kept."""
@@ -234,18 +233,18 @@ class TrainingKernel:
         self, columns: Indices, rows: Indices, coef: Floats, out: Doubles, places: Indices
     ) -> None:
         """``out[places] += K[columns, rows] coef``, in small tiles."""
-        coef = coef.astype(self.dtype)
-        few = list(self._parts(rows, self._tile[0]))
+        self._add(columns, rows, np.ascontiguousarray(coef, self.dtype), out, places)
 
-        def one_tile(place: slice) -> None:
-            of_columns = self._part(columns, place)
+    def _add(
+        self, columns: Indices, rows: Indices, coef: Floats, out: Doubles, places: Indices
+    ) -> None:
+        self.n_evaluations += len(rows) * len(columns)
+        few = list(self._parts(rows))
+        for place, of_columns in self._parts(columns):
             part = np.zeros((len(of_columns[0]), coef.shape[1]))
             for at, of_rows in few:
-                add_product(self._values(of_rows, of_columns), coef[at], part)
+                core.add_product(self._values(of_rows, of_columns), coef[at], part)
             out[places[place]] += part
-
-        self._share_out(one_tile, len(columns))
-        self.n_evaluations += len(rows) * len(columns)
 
     def diagonal(self) -> Doubles:
         """``k(x_i, x_i)``."""
@@ -255,31 +254,94 @@ class TrainingKernel:
             self._diagonal = self.function.diagonal(self.X)
         return self._diagonal
 
-    def _share_out(self, one_tile: Callable[[slice], None], n_columns: int) -> None:
-        """Call a function for every tile of columns."""
-        share_out(one_tile, tiles(n_columns, self._tile[1]), self._threads)
-
-    def _parts(self, examples: Indices, size: int) -> Iterator[tuple[slice, _Rows]]:
-        for part in tiles(len(examples), size):
-            yield part, self._part(examples, part)
-
-    def _part(self, examples: Indices, part: slice) -> _Rows:
-        one = examples[part]
-        norms = None if self._norms is None else self._norms[one]
-        return one, None if self.function is None else self.X[one], norms
+    def _parts(self, examples: Indices) -> Iterator[tuple[slice, _Rows]]:
+        for part in tiles(len(examples), TILE):
+            one = examples[part]
+            norms = None if self._norms is None else self._norms[one]
+            yield part, (one, None if self.function is None else self.X[one], norms)
 
     def _values(self, rows: _Rows, columns: _Rows) -> Floats:
         if self.function is None:
             return np.ascontiguousarray(self.X[np.ix_(rows[0], columns[0])])
-        shape = (len(rows[0]), len(columns[0]))
-        out = self._tile_room(shape) if self._in_place else None
-        return self.function.block(rows[1], columns[1], rows[2], columns[2], out=out)
+        return self.function.block(rows[1], columns[1], rows[2], columns[2])
 
-    def _tile_room(self, shape: tuple[int, int]) -> Floats:
-        if not hasattr(self._room, "values"):
-            self._room.values = np.empty(self._tile[0] * self._tile[1], self.dtype)
-        values: Floats = self._room.values
-        return values[: shape[0] * shape[1]].reshape(shape)
+
+class DenseKernel(TrainingKernel):
+    """The same of dense rows, with a built-in kernel: compiled, and by several threads."""
+
+    def __init__(self, X: Floats, function: KernelFunction, threads: int = 1) -> None:
+        super().__init__(X, function)
+        self.threads = threads
+        self.cheap = int(X.shape[1]) <= CHEAP
+        self._compiled = function.compiled
+        self._own = X, function.norms(X)
+
+    def _fill(self, rows: Indices, columns: Indices, out: Floats, places: Indices) -> None:
+        self.n_evaluations += len(rows) * len(columns)
+
+        def one_strip(part: slice) -> None:
+            core.kernel_values(
+                self._compiled,
+                *self._own,
+                rows,
+                *self._own,
+                columns[part],
+                out=out,
+                places=places,
+                first=part.start,
+            )
+
+        self._share_out(one_strip, columns, rows)
+
+    def _add(
+        self, columns: Indices, rows: Indices, coef: Floats, out: Doubles, places: Indices
+    ) -> None:
+        self.n_evaluations += len(rows) * len(columns)
+
+        def one_strip(part: slice) -> None:
+            core.add_kernel_sums(
+                self._compiled,
+                *self._own,
+                rows,
+                coef,
+                *self._own,
+                columns[part],
+                out=out,
+                places=places[part],
+            )
+
+        self._share_out(one_strip, columns, rows)
+
+    def _share_out(
+        self, one_strip: Callable[[slice], None], columns: Indices, rows: Indices
+    ) -> None:
+        work = len(rows) * int(self.X.shape[1])
+        share_out(one_strip, strips(len(columns), work, self.threads), self.threads)
+
+
+def add_product(K: Floats, coef: Floats, out: Doubles, threads: int = 1) -> None:
+    """``out += K[:, :len(out)].T @ coef``; rows of ``coef`` are often zero in most classes."""
+
+    def one_strip(part: slice) -> None:
+        core.add_product(K, coef, out[part], part.start)
+
+    share_out(one_strip, strips(len(out), coef.size, threads), threads)
+
+
+def strips(n_columns: int, work: int, threads: int) -> list[slice]:
+    """Columns cut into parts for calls of compiled code, which multiplies so often for each.
+
+    Cuts are where blocks of compiled code end, so that they change no bit.
+    """
+    width = min(CALL // max(1, work), -(-n_columns // threads))
+    return tiles(n_columns, max(1, -(-width // STRIP)) * STRIP)
+
+
+def training_kernel(X: Matrix, function: KernelFunction | None, threads: int = 1) -> TrainingKernel:
+    """Kernel values of training data, by whatever computes them fastest."""
+    if function is not None and function.multiplies_itself(X):
+        return DenseKernel(np.ascontiguousarray(X), function, threads)
+    return TrainingKernel(X, function)
 
 
 class SharedKernel(TrainingKernel):
@@ -306,17 +368,15 @@ class SharedKernel(TrainingKernel):
     def _fill(self, rows: Indices, columns: Indices, out: Floats, places: Indices) -> None:
         for first in range(0, len(rows), ROWS_AT_ONCE):
             part = slice(first, first + ROWS_AT_ONCE)
-            out[places[part]] = self.matrix[rows[part]].take(columns, axis=1)
+            out[places[part], : len(columns)] = self.matrix[rows[part]].take(columns, axis=1)
 
-    def add_times(
+    def _add(
         self, columns: Indices, rows: Indices, coef: Floats, out: Doubles, places: Indices
-    ) -> None:
-        """As :meth:`TrainingKernel.add_times`: most columns are picked afterwards, few before."""
+    ) -> None:  # most columns are picked afterwards, few before
         few = 2 * len(columns) < self.n
         total = np.zeros((len(columns) if few else self.n, coef.shape[1]))
-        coef = coef.astype(self.dtype)
         for first in range(0, len(rows), ROWS_AT_ONCE):
             part = slice(first, first + ROWS_AT_ONCE)
-            K = self.matrix[rows[part]]
-            add_product(K.take(columns, axis=1) if few else K, coef[part], total)
+            K = np.ascontiguousarray(self.matrix[rows[part]])
+            core.add_product(K.take(columns, axis=1) if few else K, coef[part], total)
         out[places] += total if few else total[columns]

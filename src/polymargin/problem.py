@@ -38,6 +38,15 @@ class Problem:
     ----------
     rows : Rows
         X, checked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polymargin import Problem, get_loss
+    >>> X, y = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]), np.array([0, 1, 2])
+    >>> problem = Problem(X, y, np.ones(3), get_loss("crammer_singer"), 3)
+    >>> problem.n_examples, problem.n_classes
+    (3, 3)
     """
 
     X: Matrix | Rows

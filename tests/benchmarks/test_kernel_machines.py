@@ -26,7 +26,14 @@ def test_every_classifier_is_measured(data):
     rows[0] |= {"train": 2.0, "predict": 3.0}
     rows[1] |= {"train": 0.5, "predict": 1.0}
     line = kernel_machines.table(rows).splitlines()[3].split("|")
-    assert [cell.strip() for cell in line[3:8]] == ["0.50", "4.00", "1.0", "1.00", "3.0"]
+    assert [cell.strip() for cell in line[3:8]] == ["0.50", "4.00", "2.0", "1.00", "3.0"]
+
+
+def test_one_thread_and_two_are_measured(data):
+    row = kernel_machines.measure_threads(data, "usps", 2)
+    assert all(row[f"{what} {n}"] > 0 for what in ("train", "predict") for n in (1, 2))
+    row |= {"train 1": 3.0, "train 2": 2.0}
+    assert "| usps | 3.000 | 2.000 | 1.50 |" in kernel_machines.threads_table([row])
 
 
 def test_the_memory_of_a_fit_is_sampled(data, tmp_path):

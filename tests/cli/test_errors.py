@@ -12,11 +12,9 @@ import pytest
 import polymargin
 from polymargin.cli import _data, main
 from polymargin.cli._errors import Exit
-from polymargin.cli._main import app
-from polymargin.cli._progress import Watch
+from polymargin.cli._main import COMMANDS
+from polymargin.solvers import watching
 from tests.cli.conftest import write_csv, write_jsonl
-
-COMMANDS = list(app.commands)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -37,7 +35,8 @@ def test_without_arguments_there_is_help_or_a_word_about_what_is_missing(run):
 
 def test_help_lists_every_command_and_the_version_is_that_of_the_package(run):
     ran = run("--help")
-    assert [line.split()[0] for line in ran.lines[ran.lines.index("Commands:") + 1 :]] == COMMANDS
+    listed = [line.split()[0] for line in ran.lines[ran.lines.index("Commands:") + 1 :]]
+    assert [name for name in listed if name in COMMANDS] == list(COMMANDS)
     assert run("--version").out.strip() == f"polymargin {polymargin.__version__}"
 
 
@@ -50,7 +49,11 @@ def test_help_lists_every_command_and_the_version_is_that_of_the_package(run):
         (["train", "DATA", "--C", "nan"], Exit.USAGE, "'nan' is not a positive number"),
         (["train", "DATA", "--loss", "hinge"], Exit.USAGE, "crammer_singer"),
         (["train", "DATA", "--loss", "top_k_alpha"], Exit.USAGE, "needs --top-k"),
-        (["train", "DATA", "--loss", "top_k_alpha", "--top-k", "9"], Exit.DATA, "top_k"),
+        (
+            ["train", "DATA", "--loss", "top_k_alpha", "--top-k", "9"],
+            Exit.DATA,
+            "--top-k 9 is too large",
+        ),
         (["train", "DATA", "--ngrams", "2,1"], Exit.USAGE, "LOW,HIGH"),
         (["train", "DATA", "--holdout", "1.5"], Exit.USAGE, "holdout"),
         (["train", "DATA", "--n-jobs", "0"], Exit.USAGE, "-1 for all cores"),
@@ -198,16 +201,13 @@ def test_text_and_label_columns_by_name(run, tmp_path):
     assert ran.lines == ["is red", "is green", "is blue"] * 4
 
 
-def test_ctrl_c_writes_the_best_model_and_says_so(run, svm, numbers, monkeypatch):
-    seen = Watch.__call__
-
-    def interrupted(self, record):
-        seen(self, record)
+def test_ctrl_c_writes_the_best_model_and_says_so(run, svm):
+    def interrupted(record):
         if record["pass"] == 3:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(Watch, "__call__", interrupted)
-    ran = run("train", svm, "--tol", "1e-12", "-o", "m.pmz", "--json")
+    with watching(interrupted):
+        ran = run("train", svm, "--tol", "1e-12", "-o", "m.pmz", "--json")
     assert ran.code == Exit.INTERRUPTED
     assert ran.json["status"] == "interrupted"
     assert "best model so far, certified gap" in ran.err

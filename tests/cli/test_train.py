@@ -211,7 +211,7 @@ def test_not_converged_is_an_exit_code_of_its_own_and_a_usable_model(run, svm, n
     ran = run("train", svm, "--tol", "1e-12", "--max-iter", "2", "-o", "m.pmz", "--json")
     assert ran.code == Exit.NOT_CONVERGED
     assert ran.json["status"] == "not converged"
-    assert "stopped at its max_iter" in ran.err
+    assert "stopped at its --max-iter" in ran.err
     assert polymargin.load("m.pmz").predict(numbers[0]).shape == (120,)
 
 

@@ -9,7 +9,13 @@ from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 
 from polymargin import kernel_functions
 from polymargin.core import core
-from polymargin.kernel_functions import KernelFunction, TrainingKernel, resolve_gamma
+from polymargin.kernel_functions import (
+    DenseKernel,
+    KernelFunction,
+    TrainingKernel,
+    resolve_gamma,
+    training_kernel,
+)
 from polymargin.solvers.engines.row_cache import MemberGram, RowCache
 
 FUNCTIONS = [
@@ -24,11 +30,12 @@ FUNCTIONS = [
 def test_exponentials_have_all_their_digits(dtype, accuracy):
     x = np.r_[0.0, np.logspace(-9, 1.9, 20_001), np.linspace(0, 80, 20_001)].astype(dtype)
     K = np.zeros((1, len(x)), dtype)
-    core.rbf_from_products(K, np.zeros(1, dtype), x, 1.0)
+    kernel = core.Kernel("rbf", gamma=1.0, degree=3.0, coef0=0.0)
+    core.values_from_products(kernel, K, np.zeros(1, dtype), x)
     expected = np.exp(-x.astype(np.longdouble))
     assert K[0, 0] == 1.0
     assert np.max(np.abs(K[0] - expected) / expected) < accuracy
-    core.rbf_from_products(K, np.zeros(1, dtype), np.full(len(x), 1e30, dtype), 1.0)
+    core.values_from_products(kernel, K, np.zeros(1, dtype), np.full(len(x), 1e30, dtype))
     assert 0 <= K.max() < 1e-30
 
 
@@ -112,8 +119,12 @@ def test_sparse_products_are_dense_products(shape, part, dtype, accuracy):
     expected = 1 + K[:, :columns].T.astype(float) @ coef
     np.testing.assert_allclose(out, expected, atol=accuracy)
     out = np.ones((columns, sums))
-    kernel_functions.add_product(K, coef, out)  # this one chooses
+    kernel_functions.add_product(K, coef, out, threads=3)
     np.testing.assert_allclose(out, expected, atol=accuracy)
+    half = columns // 2
+    out = np.ones((columns - half, sums))
+    core.add_product(K, coef, out, half)
+    np.testing.assert_allclose(out, expected[half:], atol=accuracy)
 
 
 @pytest.mark.parametrize(
@@ -156,15 +167,15 @@ def test_free_places_are_taken_first():
     assert kernel.n_evaluations == before
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse", "precomputed", "callable"])
+@pytest.mark.parametrize("kind", ["dense", "compiled", "sparse", "precomputed", "callable"])
 def test_tiles_cover_the_whole_product(kind, monkeypatch):
-    monkeypatch.setattr(kernel_functions, "COMPILED_TILE", (3, 4))
-    monkeypatch.setattr(kernel_functions, "OTHER_TILE", (5, 2))
+    monkeypatch.setattr(kernel_functions, "TILE", 4)
     rng = np.random.default_rng(2)
     X = rng.standard_normal((17, 4))
     whole = rbf_kernel(X, gamma=0.2)
     kernel = {
         "dense": lambda: TrainingKernel(X, KernelFunction("rbf", gamma=0.2)),
+        "compiled": lambda: DenseKernel(X, KernelFunction("rbf", gamma=0.2), threads=2),
         "sparse": lambda: TrainingKernel(sparse.csr_array(X), KernelFunction("rbf", gamma=0.2)),
         "precomputed": lambda: TrainingKernel(whole, None),
         "callable": lambda: TrainingKernel(X, KernelFunction(partial(rbf_kernel, gamma=0.2))),
@@ -193,3 +204,101 @@ def test_the_members_gram_matrix_follows_its_members():
         m = len(gram.members)
         expected = whole[np.ix_(gram.members, gram.members)]
         np.testing.assert_allclose(gram.matrix[:m, :m], expected, rtol=1e-13)
+
+
+def exact_block(A, B, name, settings):
+    """Kernel values in extended precision."""
+    A, B = A.astype(np.longdouble), B.astype(np.longdouble)
+    if name == "rbf":
+        distance = ((A[:, None] - B[None]) ** 2).sum(axis=2)
+        return np.exp(-settings["gamma"] * distance)
+    inner = A @ B.T
+    if name == "linear":
+        return inner
+    inner = settings["gamma"] * inner + settings["coef0"]
+    return np.tanh(inner) if name == "sigmoid" else inner ** settings["degree"]
+
+
+SHAPES = [(1, 1, 1), (3, 40, 0), (5, 17, 7), (513, 30, 3), (30, 530, 9), (70, 90, 300)]
+
+
+@pytest.mark.parametrize(("name", "settings"), FUNCTIONS)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_compiled_kernel_values_of_picked_rows(name, settings, shape, dtype):
+    rng = np.random.default_rng(0)
+    m, n, d = shape
+    X = (rng.standard_normal((60, d)) / max(1, d) ** 0.5).astype(dtype)
+    rows, columns = rng.integers(60, size=m), rng.integers(60, size=n)  # also the same twice
+    expected = exact_block(X[rows], X[columns], name, settings)
+    kernel = DenseKernel(X, KernelFunction(name, **settings))
+    room = np.full((2 * m, n + 3), np.nan, dtype)
+    places = rng.permutation(2 * m)[:m]
+    kernel.block(rows, columns, out=room, places=places)
+    close = 3e-6 if dtype == np.float32 else 2e-14
+    np.testing.assert_allclose(room[places, :n], expected.astype(float), rtol=0, atol=close)
+    room[places, :n] = np.nan
+    assert np.isnan(room).all()  # nothing else was written
+    for part in (0.2, 1.0):  # few factors that are not zero, many
+        coef = rng.standard_normal((m, 5)) * (rng.random((m, 5)) < part)
+        out = np.ones((n, 5))
+        kernel.add_times(columns, rows, coef, out, np.arange(n)[::-1].copy())
+        sums = 1 + expected.T @ coef
+        np.testing.assert_allclose(out[::-1], sums.astype(float), rtol=0, atol=m * close)
+    assert kernel.n_evaluations == 3 * m * n
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_compiled_kernel_value_does_not_depend_on_its_neighbours(dtype):
+    X = np.random.default_rng(0).standard_normal((700, 300)).astype(dtype)
+    kernel = DenseKernel(X, KernelFunction("rbf", gamma=0.01), threads=2)
+    every = np.arange(700)
+    whole = kernel.block(every, every)
+    np.testing.assert_array_equal(whole, whole.T)
+    for some in (np.array([699]), np.arange(3, 650, 7)):
+        np.testing.assert_array_equal(kernel.block(every, some), whole[:, some])
+        np.testing.assert_array_equal(kernel.block(some, every), whole[some])
+
+
+def test_compiled_kernel_values_refuse_what_does_not_fit():
+    X = np.zeros((4, 3))
+    norms, two = np.zeros(4), np.arange(2)
+    kernel = core.Kernel("rbf", gamma=1.0, degree=3.0, coef0=0.0)
+
+    def values(rows=two, columns=two, out=(2, 2), places=two, first=0, Z=X, z_norms=norms):
+        room = np.zeros(out)
+        core.kernel_values(
+            kernel, X, norms, rows, Z, z_norms, columns, out=room, places=places, first=first
+        )
+
+    values()
+    for wrong in (
+        {"rows": np.array([0, 4])},
+        {"columns": np.array([-1, 0])},
+        {"places": np.array([0, 2])},
+        {"places": np.arange(1)},
+        {"first": 1},
+        {"out": (2, 1)},
+        {"Z": np.zeros((4, 2))},
+        {"z_norms": np.zeros(3)},
+    ):
+        with pytest.raises(ValueError, match=r"."):
+            values(**wrong)
+    with pytest.raises(ValueError, match="unknown kernel"):
+        core.Kernel("rbff", gamma=1.0, degree=3.0, coef0=0.0)
+    with pytest.raises(ValueError, match="coef and out"):
+        core.add_kernel_sums(
+            kernel, X, norms, two, np.zeros((2, 3)), X, norms, two, out=np.zeros((2, 2)), places=two
+        )
+
+
+def test_dense_rows_with_a_kernel_of_our_own_are_compiled_where_vectors_are_wide():
+    X, rbf = np.zeros((3, 2)), KernelFunction("rbf")
+    wide = core.vector_bytes >= kernel_functions.WIDE_VECTORS
+    assert isinstance(training_kernel(X, rbf), DenseKernel) == wide
+    for other in (
+        training_kernel(sparse.csr_array(X), rbf),
+        training_kernel(X, KernelFunction(rbf_kernel)),
+        training_kernel(X, None),
+    ):
+        assert type(other) is TrainingKernel

@@ -40,16 +40,34 @@ def iris():
 def test_convergence_draws_the_history(make, x, iris):
     clf = make(C=0.01, tol=1e-4, random_state=0).fit(*iris)
     display = ConvergenceDisplay.from_estimator(clf, x=x)
-    curve, target = display.lines_
-    np.testing.assert_array_equal(curve.get_xdata(), clf.history_[x])
-    np.testing.assert_array_equal(curve.get_ydata(), clf.history_["gap"])
+    curve, estimates, target = display.lines_
+    for line, name in ((curve, "gap"), (estimates, "estimated_gap")):
+        known = np.isfinite(clf.history_[name])
+        assert known.any()
+        np.testing.assert_array_equal(line.get_xdata(), clf.history_[x][known])
+        np.testing.assert_array_equal(line.get_ydata(), clf.history_[name][known])
+    said = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert said[:2] == [make.__name__, f"{make.__name__} (estimated)"]
+    assert estimates.get_color() == curve.get_color() and estimates.get_marker() == "None"
     assert target.get_ydata()[0] == clf.tol
     assert display.ax_.get_yscale() == "log"
     assert display.figure_ is display.ax_.figure
 
     both = ConvergenceDisplay.from_estimator(clf, kind="objective", x=x).lines_
-    np.testing.assert_array_equal(both[0].get_ydata(), clf.history_["primal"])
-    np.testing.assert_array_equal(both[1].get_ydata(), clf.history_["dual"])
+    for line, name in zip(
+        both, ("primal", "estimated_primal", "dual", "estimated_dual"), strict=True
+    ):
+        values = clf.history_[name]
+        np.testing.assert_array_equal(line.get_ydata(), values[np.isfinite(values)])
+
+
+def test_convergence_draws_models_of_before_there_were_estimates(iris):
+    clf = LinearMulticlassSVC(C=0.01, random_state=0).fit(*iris)
+    proved = np.isfinite(clf.history_["gap"])
+    names = ("pass", "time", "primal", "dual", "gap")
+    display = ConvergenceDisplay(history={name: clf.history_[name][proved] for name in names})
+    (curve,) = display.plot().lines_
+    np.testing.assert_array_equal(curve.get_ydata(), clf.history_["gap"][proved])
 
 
 def test_convergence_uses_the_axes_it_is_given_and_the_end_of_a_pipeline():

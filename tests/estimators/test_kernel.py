@@ -16,7 +16,7 @@ from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from polymargin import KernelMulticlassSVC, KernelSolver, LinearMulticlassSVC
-from polymargin.kernel_functions import KernelFunction, TrainingKernel
+from polymargin.kernel_functions import KernelFunction, training_kernel
 from polymargin.solvers.engines import kernel as solver_module
 from tests.estimators import LOSS_PARAMS, loss_id, make_problem, make_sparse_problem
 from tests.estimators.test_conformance import run_at_the_default_tolerance
@@ -375,7 +375,7 @@ def test_threads_of_kernel_values_change_no_bit(kernel):
     function = KernelFunction(kernel, gamma=0.3, coef0=0.5)
     rows, columns = rng.permutation(2600)[:700], rng.permutation(2600)
     coef = rng.standard_normal((700, 3)) * (rng.random((700, 3)) < 0.5)
-    one, three = TrainingKernel(X, function), TrainingKernel(X, function, threads=3)
+    one, three = training_kernel(X, function), training_kernel(X, function, threads=3)
     assert one.block(rows, columns).tobytes() == three.block(rows, columns).tobytes()
     assert one.times(columns, rows, coef).tobytes() == three.times(columns, rows, coef).tobytes()
     assert one.n_evaluations == three.n_evaluations == 2 * 700 * 2600

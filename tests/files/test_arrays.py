@@ -65,6 +65,14 @@ def test_parts(tmp_path):
         read_data(tmp_path / "a.npz", part="dev")
 
 
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_parts_as_scipy_saves_them(tmp_path, kind):
+    sparse.save_npz(tmp_path / "x.npz", sparse.csr_array(X).asformat(kind))
+    with np.load(tmp_path / "x.npz") as archive:
+        np.savez(tmp_path / "a.npz", **{f"train_{name}": archive[name] for name in archive.files})
+    assert np.array_equal(read_data(tmp_path / "a.npz", part="train").X.toarray(), X)
+
+
 def test_the_data_folder(load_data):
     X_train, y_train, _, _ = load_data("news20")  # skips where the folder is absent
     data = read_data(datasets.data_folder() / "news20.npz", part="train")

@@ -24,7 +24,7 @@ LOOSE = CLARABEL | dict.fromkeys(TOLERANCES, 1e-9)
 
 
 def block_constraints(loss: str, p: cp.Variable, c: Any, top_k: int | None) -> list[cp.Constraint]:
-    """Return the constraints on one example's block p, one line of DESIGN's table."""
+    """Return the constraints on one example's block p, a line of mathematics.md's table."""
     total = cp.sum(p)
     return {
         "crammer_singer": lambda: [p >= 0, total <= c],

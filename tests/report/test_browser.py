@@ -37,8 +37,7 @@ class Opened:
 def path(tmp_path_factory, awkward):
     model, X, y = awkward
     target = tmp_path_factory.mktemp("report") / "report.html"
-    trace = {"pass": [1, 2, 3], "time": [0.1, 0.2, 0.3], "gap": [0.5, 0.05, 0.005]}
-    write_report(target, model, X, y, trace=trace)
+    write_report(target, model, X, y)
     return target
 
 

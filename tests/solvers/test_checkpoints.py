@@ -295,7 +295,8 @@ def test_a_checkpoint_is_plain_arrays(stopped):
     *_, place = stopped
     with np.load(place, allow_pickle=False) as plain, Archive(place, FORMAT) as archive:
         names = list(archive.manifest["arrays"])
-        assert all(np.array_equal(plain[name], archive.array(name)) for name in names)
+        for name in names:  # a history has NaN
+            np.testing.assert_array_equal(plain[name], archive.array(name))
         assert all(plain[name].dtype != object for name in names)
         state = dict(archive.manifest["state"]["$dict"])
     assert {"engine", "history", "guess"} <= set(state) and state["n_iter"] == 4

@@ -9,7 +9,6 @@ from polymargin import DualSolver, LinearMulticlassSVC, Problem, get_loss
 from polymargin.solvers import CertifiedGap, LargestViolation, Status
 from polymargin.solvers.certificate import Certificate
 from polymargin.solvers.engines.base import Engine, Seen
-from polymargin.solvers.progress import History
 from polymargin.solvers.run import Clock, Run
 from polymargin.solvers.stopping import CertifiedDifference, Look, MostPasses, MostSeconds
 
@@ -144,6 +143,6 @@ def test_a_certificate_is_tried_when_the_gap_falls_so_fast_that_it_may_be_there(
 ):
     engine = Told(gaps, visited)
     settings = {"max_iter": 9, "time_limit": None, "certify": True, "tol": 1e-3}
-    run = Run(engine, CertifiedGap(1e-3), history=History("pass", 0), clock=Clock(), **settings)
+    run = Run(engine, CertifiedGap(1e-3), clock=Clock(), **settings)
     run.loop()
     assert run.status is Status.CONVERGED and engine.certified == passes

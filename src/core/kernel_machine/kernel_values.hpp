@@ -137,14 +137,12 @@ struct Kernel {
     }
 };
 
-// K_ij <- exp(-gamma max(a_i + b_j - 2 K_ij, 0)), where K holds inner products and a, b squared
-// norms.
+// Kernel values from inner products K, in place, with the squared norms of both sides.
 template <class T>
-void rbf_from_products(T* K, std::int64_t rows, std::int64_t columns, const T* a, const T* b,
-                       T gamma) {
-    const Kernel kernel{Kernel::rbf, double(gamma)};
+void values_from_products(const Kernel& kernel, T* K, std::int64_t rows, std::int64_t columns,
+                          const T* a_norms, const T* b_norms) {
     for (std::int64_t i = 0; i < rows; ++i)
-        kernel.row(K + i * columns, columns, a[i], b, K + i * columns);
+        kernel.row(K + i * columns, columns, a_norms[i], b_norms, K + i * columns);
 }
 
 }  // namespace pm

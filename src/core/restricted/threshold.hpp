@@ -1,4 +1,4 @@
-// The threshold equation of DESIGN section 1, solved by a safeguarded Newton iteration.
+// The threshold equation (docs/mathematics.md), solved by a safeguarded Newton iteration.
 //
 // The restricted problem  min 1/2 (||p||^2 + (sum p)^2) - b.p  over  0 <= p_j <= u, sum p <= s
 // has the answer p = clip(b - t, 0, u) for any root t of

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, fields
 from functools import wraps
+from importlib import import_module
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 LAST = "Other"
+OPTION_OF: dict[str, str] = {}  # of the commands that were imported, by the name of the field
 Run = Callable[..., int | None]  # the exit status, where it is not 0
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -36,9 +39,17 @@ class _Context(click.Context):
 
 
 class Group(click.Group):
-    """The command with its subcommands, in the order in which they were added."""
+    """The command with its subcommands, which are imported when they are called.
+
+    `briefly` says in a line what each does, in the order of the help page; the command ``train`` is
+    ``train`` of the module ``train`` in the package `commands_in`.
+    """
 
     context_class = _Context
+
+    def __init__(self, *args: Any, commands_in: str, briefly: Mapping[str, str], **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self._package, self._briefly = commands_in, briefly
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the subcommand; the reader of its output may go away, which click calls an error."""
@@ -49,7 +60,29 @@ class Group(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of the subcommands."""
-        return list(self.commands)
+        return list(self._briefly)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A subcommand by its name."""
+        if cmd_name not in self._briefly:
+            return None
+        module = import_module(f"{self._package}.{cmd_name}")
+        found: click.Command = getattr(module, cmd_name)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of subcommands, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self._briefly.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the names of subcommands, and the options of the group."""
+        names = [
+            CompletionItem(name, help=said)
+            for name, said in self._briefly.items()
+            if name.startswith(incomplete)
+        ]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
 
 
 class _Command(click.Command):
@@ -109,6 +142,7 @@ def takes(kind: type, parameter: str) -> Callable[[Run], Run]:
 
         for each in reversed(fields(kind)):
             how = each.metadata
+            OPTION_OF[each.name] = max(how["names"], key=len).split("/")[0]
             run = option(how["group"], *how["names"], each.name, **how["option"])(run)
         return run
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -83,16 +82,6 @@ class Columns:
 EVERYTHING = Columns()
 
 
-@contextmanager
-def _formats_as_options() -> Iterator[None]:
-    """Let advice of the readers speak of options."""
-    try:
-        yield
-    except CommandError as error:
-        said = error.message.replace("give format=", "say it with --format")
-        raise CommandError(said, Exit(error.code)) from error
-
-
 def read_examples(
     path: str,
     options: DataOptions,
@@ -107,7 +96,7 @@ def read_examples(
     `output` prints the reader's warnings. Features of svmlight files keep their numbers: see
     `number_features`. `kind` is the format where it is known.
     """
-    with _formats_as_options(), reading(path), warnings.catch_warnings(record=True) as caught:
+    with reading(path), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         kind = options.format or kind or detect_format(path)
         arguments: dict[str, Any] = {"format": kind, "dtype": dtype}

@@ -13,30 +13,31 @@ import click
 from polymargin.cli._command import Group, OutputClosed
 from polymargin.cli._errors import Exit
 from polymargin.cli._output import Output, colours, to_json
-from polymargin.cli.convert import convert
-from polymargin.cli.demo import demo
-from polymargin.cli.evaluate import evaluate
-from polymargin.cli.export import export
-from polymargin.cli.inspect import inspect
-from polymargin.cli.predict import predict
-from polymargin.cli.train import train
+from polymargin.cli._words import hint_for, in_options
 from polymargin.version import __version__
 
 DEBUG = "POLYMARGIN_DEBUG"
 WIDEST = 100  # columns of a help page, where the terminal has them
 
+# the commands, each of a module of its name, and what the list of them says
+COMMANDS = {
+    "train": "Train a model on DATA and write it to a file.",
+    "predict": "Predict the examples of DATA with MODEL: a label per line.",
+    "evaluate": "Compare the predictions of MODEL for DATA with its labels.",
+    "inspect": "Describe a model file: class, parameters, certificate, labels, size.",
+    "convert": "Convert DATA to TARGET: .npz, .svm, .parquet, .csv, or else a directory.",
+    "export": "Write MODEL in the format of another program.",
+    "demo": "Train every loss on handwritten digits, beside scikit-learn's LinearSVC.",
+}
 
-@click.group(cls=Group)
+
+@click.group(cls=Group, commands_in="polymargin.cli", briefly=COMMANDS)
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def app() -> None:
     """Train multiclass support vector machines to a certified optimum, and use them.
 
     `polymargin COMMAND --help` shows the options of a command and an example.
     """
-
-
-for command in (train, predict, evaluate, inspect, convert, export, demo):
-    app.add_command(command)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -62,9 +63,10 @@ def _run(arguments: list[str]) -> int:
         return int(status or Exit.OK)
     except click.ClickException as error:
         context = getattr(error, "ctx", None)  # of errors in the command line
+        said = _words_of(error, arguments)
         hint = f" (see {context.command_path} --help)" if context is not None else ""
         code = getattr(error, "code", error.exit_code)  # our own errors have a code each
-        return _fail(error.format_message() + hint, code, arguments)
+        return _fail(said + hint, code, arguments)
     except (KeyboardInterrupt, click.Abort):
         return _fail("interrupted", Exit.INTERRUPTED, arguments)
     except (OutputClosed, BrokenPipeError):
@@ -81,12 +83,22 @@ def _run(arguments: list[str]) -> int:
         return _fail(text, Exit.FAILED, arguments)
 
 
+def _words_of(error: click.ClickException, arguments: list[str]) -> str:
+    """The message of an error, with a hint where there is one."""
+    said = error.format_message()
+    hint = None
+    if isinstance(error, click.NoSuchOption):
+        hint = hint_for(error.option_name, arguments)
+    return f"{said} {hint}." if hint else said
+
+
 def _show_warning(message: Warning | str, *where: object, **how: object) -> None:
     """A warning of a library as one line, without the place in its code."""
     Output(quiet=False, as_json=False).warn(str(message))
 
 
 def _fail(message: str, code: int, arguments: list[str]) -> int:
+    message = in_options(message)
     if "--json" in arguments:
         click.echo(to_json({"error": message, "exit_code": int(code)}), err=True)
     else:

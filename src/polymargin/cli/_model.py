@@ -22,11 +22,19 @@ from polymargin.cli._errors import CommandError, Exit, reading
 from polymargin.cli._output import Output
 from polymargin.cli._tables import RowsAsText, located, written_as_strings
 from polymargin.fitted import Classifier, Examples, Features, split_pipeline
-from polymargin.io import Dataset, detect_text_format, inspect_model, load
+from polymargin.io import (
+    DataFileError,
+    Dataset,
+    detect_format,
+    detect_text_format,
+    inspect_model,
+    load,
+)
 from polymargin.tables import TableColumns
 
 # notes in a model file: the number of the first feature in its data, and columns of its table
 BASE, LABEL, TEXT = "svmlight_base", "label", "text"
+SHOWN = 10  # columns in a message
 
 
 class Model:
@@ -73,6 +81,8 @@ class Model:
         if self.reads_text and options.format is None:
             with reading(path):
                 kind = detect_text_format(path, columns.text or TEXT)
+        if self.table is not None and options.format is None:
+            kind = self._format_of_table(path, list(self.table.kinds))
         data, kind = read_examples(path, options, columns, output=output, kind=kind)
         if kind == "svmlight":
             base = options.index_base
@@ -80,6 +90,23 @@ class Model:
                 base = "0" if self._notes[BASE] == 0 else "1"
             data = number_features([data], base)[0][0]
         return data
+
+    def _format_of_table(self, path: str, names: list[str]) -> str:
+        """The format of a file that must be a table."""
+        try:
+            with reading(path):
+                kind = detect_format(path)
+        except CommandError as error:
+            if not isinstance(error.__cause__, DataFileError):
+                raise
+            kind = None
+        if kind is not None and kind != "svmlight":
+            return kind
+        listed = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
+        raise CommandError(
+            f"the model reads tables with the columns {listed}: CSV with a line of names, TSV, "
+            f"JSON lines or Parquet; {'standard input' if path == '-' else path} is none of these"
+        )
 
     def _columns(self, options: DataOptions) -> Columns:
         """What to read of tables: the columns that the model was trained on."""

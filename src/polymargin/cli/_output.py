@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TextIO
 
 import click
-import numpy as np
 
 from polymargin.cli._command import setting
+from polymargin.cli._words import in_options
 
 
 def colours(stream: TextIO) -> bool:
@@ -47,12 +48,24 @@ class Output:
 
     def warn(self, text: str) -> None:
         """Say what the user should know, even if quiet."""
-        _echo(f"warning: {text}", sys.stderr, fg="yellow")
+        _echo(f"warning: {in_options(text)}", sys.stderr, fg="yellow")
 
     def success(self, text: str) -> None:
         """Say that something has been written."""
         if self.chatty:
             _echo(text, sys.stderr, fg="green")
+
+    @contextmanager
+    def progress(self) -> Iterator[None]:
+        """A bar for the training in the block, on a terminal."""
+        from polymargin.solvers import show, watch, watching
+
+        if not (self.chatty and show.is_terminal(sys.stderr)):
+            yield
+            return
+        seen = watch.Watch()
+        with watching(seen), show.drawn(seen, show.TerminalLine(sys.stderr)):
+            yield
 
     def result(
         self, value: Mapping[str, object], lines: Iterable[str], *, aside: bool = False
@@ -78,6 +91,7 @@ def bold(text: str) -> str:
 
 def to_json(value: object) -> str:
     """One line of JSON; NaN and infinities become null, NumPy's numbers plain ones."""
+    import numpy as np  # which --version and --help do without
 
     def plain(other: object) -> object:
         return other.tolist() if isinstance(other, np.ndarray | np.generic) else str(other)

@@ -12,9 +12,11 @@ import click
 from polymargin.cli._command import setting
 from polymargin.cli._data import WHERE, DataOptions
 from polymargin.cli._errors import CommandError, Exit
-from polymargin.losses import LOSSES, loss_class
+from polymargin.cli._output import Output
+from polymargin.losses import LOSSES, NAMES_ELSEWHERE, loss_class
 
 KERNELS = ["linear", "rbf", "poly", "sigmoid"]
+COARSE = 0.05  # a tolerance that was meant for another program
 SCALERS = ["standard", "minmax", "maxabs", "none"]
 TOP_K_LOSSES = [name for name in LOSSES if "top_k" in loss_class(name).parameters]
 WITH_COSTS = [name for name in LOSSES if "margins" in loss_class(name).parameters]
@@ -57,6 +59,16 @@ class Number(click.ParamType):
         return number
 
 
+class LossName(click.Choice[str]):
+    """A loss; what others call it is refused with a hint."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Give the name."""
+        if value in NAMES_ELSEWHERE:
+            self.fail(f"{value!r} is no loss: {NAMES_ELSEWHERE[value]}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 _data, _text, _model, _training, _output = (
     partial(setting, group) for group in ("Data", "Text", "Model", "Training", "Output")
 )
@@ -86,7 +98,7 @@ class TrainOptions(DataOptions):
     max_features: int | None = _text("--max-features", type=_count, metavar="N", help="Keep the most frequent words only.")
     sublinear: bool = _text("--sublinear", is_flag=True, help="Count a word 1 + log(count) times.")
     hash_bits: int = _text("--hash-bits", type=click.IntRange(1, 30), default=18, metavar="BITS", help="2^BITS hashed features.")
-    loss: str = _model("--loss", type=click.Choice(list(LOSSES)), default="crammer_singer", help="What violations cost.")
+    loss: str = _model("--loss", type=LossName(list(LOSSES)), default="crammer_singer", help="What violations cost.")
     C: float = _model("--C", "-c", type=Number(), default=1.0, help="Weight of the loss against the regulariser.")
     top_k: int | None = _model("--top-k", type=_count, metavar="N", help="The k of the top-k losses.")
     smoothing: float = _model("--smoothing", type=Number(positive=False), metavar="NUMBER", default=0.0, help="Makes a hinge loss differentiable.")
@@ -151,7 +163,7 @@ def written_options() -> dict[str, str]:
     }
 
 
-def check_used(options: TrainOptions, written: dict[str, str]) -> None:
+def check_used(options: TrainOptions, written: dict[str, str], output: Output) -> None:
     """Refuse options that would silently count for nothing, or that lack another."""
     for names, counts, needed in NEEDS:
         for name in names:
@@ -159,6 +171,11 @@ def check_used(options: TrainOptions, written: dict[str, str]) -> None:
                 raise CommandError(f"{written[name]} needs {needed}", Exit.USAGE)
     if options.loss in TOP_K_LOSSES and options.top_k is None:
         raise CommandError(f"--loss {options.loss} needs --top-k, for example 5", Exit.USAGE)
+    if options.tol >= COARSE:
+        output.warn(
+            f"--tol {options.tol:g} is a relative duality gap of {100 * options.tol:g} %, which is "
+            "coarse, and not the tolerance of LIBLINEAR's -e; left out, it is 1e-3"
+        )
     if options.n_jobs == 0:
         raise CommandError("--n-jobs is a number of threads, or -1 for all cores", Exit.USAGE)
     if options.memory_limit:

@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -20,14 +21,13 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, Standa
 from polymargin.cli._data import need_labels
 from polymargin.cli._errors import CommandError, Exit, about
 from polymargin.cli._output import Output
-from polymargin.cli._progress import Watch, progress_bar
 from polymargin.cli._tables import located
 from polymargin.cli._train_options import TrainOptions
 from polymargin.estimators import KernelMulticlassSVC, LaRankClassifier, LinearMulticlassSVC
 from polymargin.evaluation import Evaluation, compare, percent
 from polymargin.fitted import Classifier, Examples
 from polymargin.io import Dataset
-from polymargin.solvers import DualSolver, KernelSolver, watching
+from polymargin.solvers import DualSolver, KernelSolver
 from polymargin.tables import Column, table_steps
 
 Trained = LinearMulticlassSVC | KernelMulticlassSVC | LaRankClassifier
@@ -40,7 +40,6 @@ class Fit:
 
     model: Classifier  # the classifier, or a pipeline that ends in it
     classifier: Trained
-    watch: Watch  # every pass
     seconds: float = 0.0  # without reading and preparing the data
     interrupted: bool = False  # by Ctrl-C; the model is then the best certified one so far
     warning: str | None = None  # why it did not converge
@@ -52,6 +51,13 @@ class Fit:
         if self.interrupted:
             return "interrupted"
         return "converged" if self.warning is None else "not converged"
+
+
+class Fold(NamedTuple):
+    """What was found on a fold, and why the model that was tried there did not converge."""
+
+    found: Evaluation
+    warning: str | None
 
 
 def make_classifier(o: TrainOptions) -> Trained:
@@ -135,9 +141,8 @@ def fit(
 
     Ctrl-C while the classifier trains gives the best certified model so far.
     """
-    watch = Watch()
     model = Pipeline([*steps, ("svm", classifier)]) if steps else classifier
-    result = Fit(model, classifier, watch)
+    result = Fit(model, classifier)
     with located(data), about(data.source):
         X, y = inputs_of(data), need_labels(data)
         for _, step in steps:
@@ -146,8 +151,7 @@ def fit(
             X = X.astype(dtype, copy=False)
         with (
             warnings.catch_warnings(record=True) as caught,
-            progress_bar(watch, output.chatty) as see,
-            watching(see),
+            output.progress(),
         ):
             warnings.simplefilter("always", ConvergenceWarning)
             start = time.perf_counter()
@@ -194,7 +198,7 @@ def cross_validate(
     folds: int,
     output: Output,
     dtype: DTypeLike = np.float64,
-) -> list[Evaluation]:
+) -> list[Fold]:
     """How good on each fold a model is that is trained on the others."""
     y = need_labels(data)
     counts = np.unique(y, return_counts=True)[1]
@@ -210,6 +214,8 @@ def cross_validate(
                 raise KeyboardInterrupt
             predicted = done.model.predict(inputs_of(data.take(test)))
             classes = done.classifier.classes_
-            found.append(compare(y[test], predicted, classes, classifier.cost_matrix))
-            output.note(f"fold {number} of {folds}: accuracy {percent(found[-1].accuracy)}")
+            held_out = compare(y[test], predicted, classes, classifier.cost_matrix)
+            found.append(Fold(held_out, done.warning))
+            said = "" if done.warning is None else " (not converged)"
+            output.note(f"fold {number} of {folds}: accuracy {percent(held_out.accuracy)}{said}")
     return found

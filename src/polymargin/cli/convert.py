@@ -57,7 +57,7 @@ def convert(
     force: bool,
     output: Output,
 ) -> None:
-    """Convert DATA to TARGET: .npz, .svm (svmlight), .parquet, .csv, or else a directory.
+    """Convert DATA to TARGET: .npz, .svm, .parquet, .csv, or else a directory.
 
     A directory is opened in no time whatever its size: its arrays are mapped into memory. svmlight
     files are converted in bounded memory.

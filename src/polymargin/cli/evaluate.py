@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -174,7 +174,6 @@ def report_on(
     model: Model,
     tested: Tested | None,
     about: Mapping[str, str],
-    trace: Mapping[str, Sequence[float]] | None = None,
 ) -> None:
     """Write the HTML report on what the file `name` taught or is."""
     name = "standard input" if name == "-" else Path(name).name
@@ -187,4 +186,4 @@ def report_on(
             "text": model.readable(tested.data),
         }
     with writing(path):
-        write_report(path, model.estimator, title=title, data=about, trace=trace, **found)
+        write_report(path, model.estimator, title=title, data=about, **found)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import click
 import numpy as np
 from numpy.typing import NDArray
-from rich.filesize import decimal
 
 from polymargin.cli._command import command, takes
 from polymargin.cli._errors import reading
@@ -38,7 +38,7 @@ def _lines(path: str, card: ModelCard) -> list[str]:
     proof = card.certificate
     names = "" if card.feature_names is None else f": {_listed(card.feature_names)}"
     versions = ", ".join(f"{name} {version}" for name, version in card.written_with.items())
-    file = f"{decimal(card.file_bytes)}, format {card.format_version}"
+    file = f"{_size(card.file_bytes)}, format {card.format_version}"
     pairs = [
         ("pipeline", " → ".join(card.steps)),
         ("classes", f"{len(card.classes):,}: {_listed(card.classes)}"),
@@ -60,6 +60,14 @@ def _lines(path: str, card: ModelCard) -> list[str]:
         bold("parameters"),
         *facts((name, _said(value)) for name, value in shown.items()),
     ]
+
+
+def _size(n_bytes: float) -> str:
+    if n_bytes < 1000:
+        return f"{n_bytes:.0f} bytes"
+    units = ("kB", "MB", "GB")
+    power = min(len(units), int(math.log(n_bytes, 1000)))
+    return f"{n_bytes / 1000**power:.1f} {units[power - 1]}"
 
 
 def _said(value: object) -> str:

@@ -57,6 +57,7 @@ from polymargin.cli._train_options import (
 )
 from polymargin.cli._training import (
     Fit,
+    Fold,
     Trained,
     cross_validate,
     fit,
@@ -66,7 +67,7 @@ from polymargin.cli._training import (
 )
 from polymargin.cli.evaluate import as_dict, describe, evaluate_on, report_on, source_of
 from polymargin.estimators import KernelMulticlassSVC
-from polymargin.evaluation import Evaluation, cost_text, percent
+from polymargin.evaluation import cost_text, percent
 from polymargin.io import Dataset, convert_svmlight, detect_format, open_directory, save
 from polymargin.storage import TemporaryFolder
 from polymargin.tables import Column, table_steps
@@ -108,9 +109,9 @@ def train(data: tuple[str, ...], options: TrainOptions, output: Output) -> int:
     if report and target is None:
         raise CommandError("--cv alone trains no model to report on: give -o", Exit.USAGE)
     written = written_options()
-    check_used(options, written)
+    check_used(options, written, output)
     classifier = make_classifier(options)
-    result, code = _Result(), Exit.OK
+    result = _Result()
     try:
         task = _read(data, options, output)
         if task.kind not in TABLES:
@@ -122,12 +123,12 @@ def train(data: tuple[str, ...], options: TrainOptions, output: Output) -> int:
         text = "interrupted before there was a model: nothing was written"
         raise CommandError(text, Exit.INTERRUPTED) from error
     if done is not None and target is not None:
-        code = _finish(done, task, target, options, result, output)
+        result.code = _finish(done, task, target, options, result, output) or result.code
     output.result(result.value, result.lines, aside=target == "-")
     if target is not None:
         shown = "standard output" if target == "-" else target
         output.success(f"wrote {shown}" + (f" and {report}" if report else ""))
-    return code
+    return result.code
 
 
 def _target(data: tuple[str, ...], options: TrainOptions) -> str | None:
@@ -145,6 +146,7 @@ class _Result:
 
     value: dict[str, object] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
+    code: Exit = Exit.OK
 
     def add(self, value: dict[str, object], lines: list[str]) -> None:
         self.value |= value
@@ -317,7 +319,7 @@ def _fit(
     output.note(f"{data.source}: {describe_data(data)}")
     if options.cv:
         folds = cross_validate(classifier, steps, data, options.cv, output, task.dtype)
-        _say_folds(folds, result)
+        _say_folds(folds, result, output)
         if not options.target:
             return None
     if options.checkpoint:
@@ -325,8 +327,9 @@ def _fit(
     return fit(classifier, steps, data, output, task.dtype)
 
 
-def _say_folds(folds: list[Evaluation], result: _Result) -> None:
-    """The accuracy of the folds, and with costs what their predictions cost."""
+def _say_folds(found: Sequence[Fold], result: _Result, output: Output) -> None:
+    """The accuracy of the folds, with costs what their predictions cost, and who gave up."""
+    folds = [one.found for one in found]
     each = [one.accuracy for one in folds]
     mean, spread = float(np.mean(each)), float(np.std(each))
     value: dict[str, object] = {"accuracy": mean, "std": spread, "folds": each}
@@ -337,6 +340,14 @@ def _say_folds(folds: list[Evaluation], result: _Result) -> None:
         lines.append(("mean cost", cost_text(float(np.mean(costs)))))
     said = facts([(f"cross-validation {name}", text) for name, text in lines])
     result.add({"cross_validation": value}, said)
+    unfinished = [one.warning for one in found if one.warning is not None]
+    if unfinished:
+        value["not_converged"] = len(unfinished)
+        result.code = Exit.NOT_CONVERGED
+        output.warn(
+            f"{len(unfinished)} of {len(found)} folds did not converge, so their accuracy may be "
+            f"off. The first: {unfinished[0]}"
+        )
 
 
 def _class_weights(items: tuple[str, ...], classes: NDArray) -> dict[object, float]:
@@ -389,7 +400,7 @@ def _finish(
             about["test data"] = f"a part of {options.holdout:g}, held out"
         elif task.test is not None:
             about["test data"] = source_of(task.test.source, options.test_split)
-        report_on(options.report, task.source, model, tested, about, done.watch.trace)
+        report_on(options.report, task.source, model, tested, about)
         result.add({"report": options.report}, [])
     return CODES[done.status]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from polymargin.arrays import Doubles
@@ -23,13 +24,15 @@ X_AXES = {"time": "seconds", "pass": "passes"}
 class ConvergenceDisplay(Display):
     """Objective and duality gap in the course of a training.
 
+    Dots are what was certified; thin lines without dots are estimates, of every pass.
+
     Use :meth:`from_estimator`. The arguments are stored as attributes.
 
     Parameters
     ----------
     history : dict of ndarray
-        ``history_`` of an estimator: "pass", "time", "primal", "dual" and "gap", one entry per
-        certificate.
+        ``history_`` of an estimator: an entry per pass. "primal", "dual" and "gap" are what was
+        certified, NaN elsewhere; "estimated_gap" and so on what the passes estimated.
     tol : float, default=None
         The relative gap that training was to reach.
     estimator_name : str, default=None
@@ -42,7 +45,8 @@ class ConvergenceDisplay(Display):
     figure_ : matplotlib Figure
         The figure of the axes.
     lines_ : list of matplotlib Line2D
-        The curves.
+        The curves: of each, what was certified, then what was estimated, where there is any; of
+        the gap, the tolerance after them.
 
     Examples
     --------
@@ -117,27 +121,50 @@ class ConvergenceDisplay(Display):
             raise ValueError(f'kind must be "gap" or "objective", got {kind!r}.')
         if x not in X_AXES:
             raise ValueError(f'x must be "time" or "pass", got {x!r}.')
-        if len(self.history["gap"]) == 0:
+        if not (self._known("gap").any() or self._known("estimated_gap").any()):
             raise ValueError("There is no certificate to plot: the model was fitted without any.")
         ax = self._take_axes(ax)
         name = self.estimator_name if name is None else name
-        across, style = self.history[x], {"marker": "o", "label": name, **kwargs}
+        self.lines_ = []
         if kind == "gap":
-            gap = np.asarray(self.history["gap"], float)
-            # a closed gap has no place on a log scale
-            self.lines_ = ax.plot(across, np.where(gap > 0, gap, np.nan), **style)
+            self._curve(ax, x, "gap", name or "certified", kwargs)
             if self.tol:
                 label = f"tol = {self.tol:g}"
                 line = ax.axhline(self.tol, label=label, color="0.5", linestyle="--", linewidth=1)
                 self.lines_.append(line)
-            ax.set(yscale="log", ylabel="relative duality gap (certified)")
+            ax.set(yscale="log", ylabel="relative duality gap")
         else:
             prefix = f"{name}: " if name else ""
-            self.lines_ = []
-            for key, what in (("primal", "objective"), ("dual", "lower bound")):
-                labelled = {**style, "label": kwargs.get("label", f"{prefix}{what}")}
-                self.lines_ += ax.plot(across, self.history[key], **labelled)
+            self._curve(ax, x, "primal", f"{prefix}objective", kwargs)
+            self._curve(ax, x, "dual", f"{prefix}lower bound", kwargs)
             ax.set(ylabel="objective")
         ax.set(xlabel=X_AXES[x])
         ax.legend()
         return self
+
+    def _known(self, column: str) -> NDArray[np.bool_]:
+        """Where a column has a number; nowhere, where an older model has no such column."""
+        values = self.history.get(column, np.full(len(self.history["pass"]), np.nan))
+        known: NDArray[np.bool_] = np.isfinite(np.asarray(values, float))
+        return known
+
+    def _curve(self, ax: Axes, x: str, column: str, label: str, given: dict[str, Any]) -> None:
+        """A curve of what was certified, and a thin one of the estimates in the same colour."""
+        across, label = np.asarray(self.history[x], float), str(given.get("label", label))
+        colour = given.get("color")
+        for of, style in (
+            (column, {"marker": "o", "label": label, **given}),
+            (
+                f"estimated_{column}",
+                {"linewidth": 1, "alpha": 0.6, "label": f"{label} (estimated)"},
+            ),
+        ):
+            known = self._known(of)
+            if known.any():
+                values = np.asarray(self.history[of], float)[known]
+                # a closed gap has no place on a log scale
+                values = np.where(values > 0, values, np.nan) if column == "gap" else values
+                color = {} if colour is None else {"color": colour}
+                (line,) = ax.plot(across[known], values, **{**color, **style})
+                colour = line.get_color()
+                self.lines_.append(line)

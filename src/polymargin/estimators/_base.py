@@ -24,8 +24,9 @@ from sklearn.utils import _safe_indexing, assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from polymargin.arrays import Attributes, Matrix, MatrixLike
+from polymargin.arrays import Attributes, Matrix, MatrixLike, precisions
 from polymargin.data import Rows, as_rows, check_sparse_structure
+from polymargin.estimators._advice import above_optimum, advice, measure
 from polymargin.estimators._html import CertificateHTMLMixin
 from polymargin.estimators._progress import PassReporter
 from polymargin.estimators._target import EncodedTarget, encode_target
@@ -84,7 +85,7 @@ class CertifiedClassifier(
     classes_: NDArray
     _fitted_names: ClassVar[tuple[str, ...]]  # set by a fit, `classes_` apart; the only list
     _unit_of_work: ClassVar[str] = "passes"
-    _advice: ClassVar[str]  # what to do when it does not converge
+    _limit: ClassVar[str] = "max_iter"  # the parameter that limits them
 
     # --- what an estimator says ------------------------------------------------------------------
 
@@ -125,7 +126,7 @@ class CertifiedClassifier(
             except BaseException:
                 publish(self, work, before)  # the model is a whole one
                 raise
-            self._warn_unless_converged(solution)
+            self._warn_unless_converged(solution, prepared)
             context.call_on_fit_task_end(estimator=self, **arguments, reconstruction_attributes={})
             return self
 
@@ -162,7 +163,7 @@ class CertifiedClassifier(
             X,
             y,
             accept_sparse="csr" if self._accepts_sparse else False,
-            dtype=[np.float64, np.float32],
+            dtype=precisions(X),
             order="C",
             reset=reset,
             ensure_all_finite=False,
@@ -203,15 +204,27 @@ class CertifiedClassifier(
         """What a new fit makes untrue."""
         return (*self._fitted_names, "_warm_start_state")
 
-    def _warn_unless_converged(self, solution: SolutionT) -> None:
+    def _warn_unless_converged(self, solution: SolutionT, prepared: Prepared[ProblemT]) -> None:
         if not solution.status.is_early:
             return
         stalled = solution.status is Status.STALLED
-        reason = "the precision of its kernel values" if stalled else f"its {solution.status}"
+        by_passes = solution.status is Status.MAX_ITER
+        limit = self._limit if by_passes else str(solution.status)
+        reason = "the precision of its kernel values" if stalled else f"its {limit}"
+        solver = getattr(self, "solver", None)
+        to_try = advice(
+            solution.status,
+            measure(prepared.problem, prepared.X),
+            C=self.C,
+            limit=self._limit,
+            tol=self.tol,
+            history=solution.history,
+            time_limit=getattr(solver, "time_limit", None),
+        )
         warnings.warn(
             f"{type(self).__name__} stopped at {reason} after {solution.n_iter} "
             f"{self._unit_of_work}, at a relative duality gap of {solution.gap:.2g} "
-            f"(tol={self.tol}): {distance_to_optimum(solution.gap)}. {self._advice}",
+            f"(tol={self.tol}): {above_optimum(solution.gap)}. {to_try}",
             ConvergenceWarning,
             stacklevel=6,  # the caller of fit, which scikit-learn wraps
         )
@@ -236,9 +249,10 @@ class WeightedClassifier(CertifiedClassifier[ProblemT, SolutionT]):
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Training data, or kernel values (n_samples, n_samples) for a precomputed kernel. float32
-            and float64 are kept, other types become float64. C-contiguous arrays and canonical CSR
-            matrices are not copied. Linear models also take a data directory (its path, or what
-            :func:`polymargin.io.open_directory` gives) and a :class:`polymargin.io.BlockSource`.
+            and float64 are kept, float16 becomes float32, other types float64. C-contiguous arrays
+            and canonical CSR matrices are not copied. Linear models also take a data directory (its
+            path, or what :func:`polymargin.io.open_directory` gives) and a
+            :class:`polymargin.io.BlockSource`.
         y : array-like of shape (n_samples,)
             Labels of any type that can be sorted. Directories and sources have their own.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -295,13 +309,6 @@ def checked_rows(estimator: BaseEstimator, X: Matrix) -> Rows:
     except ValueError:
         assert_all_finite(X, estimator_name=type(estimator).__name__, input_name="X")  # says more
         raise
-
-
-def distance_to_optimum(gap: float) -> str:
-    """Say what a relative gap guarantees, since ``P* >= D = (1 - gap) P``."""
-    if not gap < 1.0:
-        return "no bound on the distance to the optimum is known yet"
-    return f"the objective is at most {100 * gap / (1 - gap):.2g} % above the optimum"
 
 
 def n_threads(n_jobs: int | None) -> int:

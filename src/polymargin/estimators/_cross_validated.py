@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import ClassVar, Self
 
 import numpy as np
@@ -21,13 +22,14 @@ from sklearn.utils.validation import check_is_fitted
 from polymargin.arrays import Attributes, Doubles, MatrixLike
 from polymargin.estimators._base import CertifiedClassifier, Prepared, n_threads
 from polymargin.estimators._folds import ModelFolds
+from polymargin.estimators._html import CertificateHTMLMixin
 from polymargin.estimators._parameters import CostMatrix, SearchParameters
 from polymargin.estimators._search import FoldStep, Scorer, grid_of, resolve_scorer, search
 from polymargin.estimators._threads import SeenAtOnce, alone
 from polymargin.estimators.compat import CallbackContext, CallbackSupportMixin, takes_weights
 
 
-class CrossValidatedMixin(SeenAtOnce, SearchParameters, CallbackSupportMixin):
+class CrossValidatedMixin(SeenAtOnce, CertificateHTMLMixin, SearchParameters, CallbackSupportMixin):
     """The search for C and the refit, for an estimator that has the parameters of its model."""
 
     classes_: np.ndarray
@@ -99,6 +101,7 @@ class CrossValidatedMixin(SeenAtOnce, SearchParameters, CallbackSupportMixin):
         else:
             self._set_attributes(model, found)
         folds.warn_unless_converged(steps, type(self).__name__)
+        _warn_at_the_edge(found, type(self).__name__)
         context.call_on_fit_task_end(estimator=self, **arguments, reconstruction_attributes={})
 
     def _folds_at_a_time(self, folds: ModelFolds) -> int:
@@ -240,3 +243,21 @@ class CrossValidatedMixin(SeenAtOnce, SearchParameters, CallbackSupportMixin):
         if _routing_enabled():
             params = process_routing(self, "score", **params).scorer.score
         return float(scorer(self, X, y, **params))
+
+
+def _warn_at_the_edge(found: Attributes, name: str) -> None:
+    """Say that the best C is the first or the last of the grid, where beyond may be better."""
+    Cs, scores = found["Cs_"], found["scores_"].mean(axis=0)
+    best = int(np.nanargmax(scores))
+    last = len(Cs) - 1
+    if last == 0 or best not in (0, last) or not np.isfinite(scores).any():
+        return
+    if best == 0 and not scores[0] > scores[1]:  # as good as its neighbour: no slope
+        return
+    edge, beyond = ("small", Cs[0] / 10) if best == 0 else ("large", Cs[-1] * 10)
+    warnings.warn(
+        f"{name}: the best C, {Cs[best]:.3g}, is the {edge.rstrip('e')}est of the grid, where a "
+        f"{edge.rstrip('e')}er one may be better: let Cs go on to {beyond:.3g}.",
+        UserWarning,
+        stacklevel=7,
+    )

@@ -19,13 +19,14 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _check_method_params
 
 from polymargin.arrays import Doubles, Floats, Indices, Matrix, MatrixLike
+from polymargin.estimators._advice import advice_on_many
 from polymargin.estimators._base import CertifiedClassifier, Prepared, ProblemT, SolutionT
 from polymargin.estimators._progress import StopRequested
 from polymargin.estimators._search import FoldStep
 from polymargin.estimators._target import encode_target
 from polymargin.estimators.kernel import KernelMulticlassSVC
 from polymargin.estimators.linear import LinearMulticlassSVC, check_overflow
-from polymargin.kernel_functions import SharedKernel, TrainingKernel
+from polymargin.kernel_functions import SharedKernel, TrainingKernel, training_kernel
 from polymargin.problem import KernelProblem, Problem
 from polymargin.solvers import DualSolver, Solution, Status
 from polymargin.solvers.kernel import KernelSolution, KernelSolver
@@ -131,8 +132,9 @@ class ModelFolds(ABC, Generic[ProblemT, SolutionT]):
         warnings.warn(
             f"{name}: {len(open_ends)} of {sum(map(len, steps))} models of the folds stopped before"
             f" their tolerance of {self._model.tol:g}, the worst at a relative duality gap of "
-            f"{worst:.2g}. Their scores may be off. Increase max_iter or tol, scale the features, "
-            "or leave out the largest values of C.",
+            f"{worst:.2g}. Their scores may be off. "
+            f"{advice_on_many(step.status for step in open_ends)}, or leave out the largest values "
+            "of C.",
             ConvergenceWarning,
             stacklevel=6,  # the caller of fit, which scikit-learn wraps
         )
@@ -179,7 +181,7 @@ class KernelFolds(ModelFolds[KernelProblem, KernelSolution]):
 
     def _own_kernel(self) -> TrainingKernel:
         kernel = self._problem.kernel
-        return TrainingKernel(kernel.X, kernel.function)
+        return training_kernel(kernel.X, kernel.function)
 
     @property
     def n_kernel_evaluations(self) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from html import escape
+from typing import Any
 
 import numpy as np
 from sklearn.utils import estimator_html_repr
 
-from polymargin.estimators.compat import ReprHTMLMixin
+from polymargin.estimators.compat import ReprHTMLMixin, labelled_block
 
 _TABLE = (
     '<table style="margin:.4em 0 0;border-collapse:collapse;font-size:.9em">'
@@ -25,20 +26,28 @@ class CertificateHTMLMixin(ReprHTMLMixin):
 
     def _html_repr(self) -> str:
         diagram: str = estimator_html_repr(self)
-        rows = certificate_rows(self)
-        if not rows:
-            return diagram
-        body = "".join(_ROW.format(name=escape(name), value=escape(text)) for name, text in rows)
-        table = _TABLE.format(caption=escape(_caption(self)), rows=body)
-        return f'<div class="polymargin-repr">{diagram}{table}</div>'
+        rows, scores = certificate_rows(self), score_rows(self)
+        tables = _table(_caption(self), rows) if rows else ""
+        tables += _table("Scores of the folds, mean ± deviation", scores) if scores else ""
+        return f'<div class="polymargin-repr">{diagram}{tables}</div>' if tables else diagram
+
+    def _sk_visual_block_(self) -> object:
+        """What scikit-learn's diagrams show of it, also within a pipeline or a search."""
+        return labelled_block(self, _caption(self) if certificate_rows(self) else "")
 
 
-def certificate_rows(estimator: object) -> list[tuple[str, str]]:
+def _table(caption: str, rows: list[tuple[str, str]]) -> str:
+    body = "".join(_ROW.format(name=escape(name), value=escape(text)) for name, text in rows)
+    return _TABLE.format(caption=escape(caption), rows=body)
+
+
+def certificate_rows(estimator: Any) -> list[tuple[str, str]]:
     """Names and values of what a fitted estimator proves and is; nothing if it is not fitted."""
     if not hasattr(estimator, "classes_") or not hasattr(estimator, "n_iter_"):
         return []
     passes = getattr(estimator, "_unit_of_work", "passes")
-    rows = [
+    rows = [("C, of those tried", f"{estimator.C_:.6g}")] if hasattr(estimator, "C_") else []
+    rows += [
         ("objective", _number(getattr(estimator, "objective_", None))),
         ("lower bound (dual)", _number(getattr(estimator, "dual_objective_", None))),
         ("relative gap", _number(getattr(estimator, "dual_gap_", None), 2)),
@@ -50,6 +59,20 @@ def certificate_rows(estimator: object) -> list[tuple[str, str]]:
     if hasattr(estimator, "n_support_"):
         rows.append(("support patterns", f"{int(np.sum(estimator.n_support_)):,}"))
     return rows
+
+
+def score_rows(estimator: Any) -> list[tuple[str, str]]:
+    """Scores of a search for C: of every C that all folds tried, the best one marked."""
+    if not hasattr(estimator, "scores_"):
+        return []
+    tried = np.isfinite(estimator.scores_).all(axis=0)
+    return [
+        (
+            f"C = {C:.4g}" + (" (best)" if estimator.C_ == C else ""),
+            f"{np.mean(scores):.4f} ± {np.std(scores):.4f}",
+        )
+        for C, scores in zip(estimator.Cs_[tried], estimator.scores_[:, tried].T, strict=True)
+    ]
 
 
 def _caption(estimator: object) -> str:

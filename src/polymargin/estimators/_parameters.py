@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from polymargin.costs import Costs, costs_for
+from polymargin.estimators._hints import with_hints
 from polymargin.estimators._target import ClassWeight
 from polymargin.kernel_functions import KERNELS, Kernel
-from polymargin.losses import LOSSES, Loss, Margins, check_takes_costs, get_loss
+from polymargin.losses import LOSSES, NAMES_ELSEWHERE, Loss, Margins, check_takes_costs, get_loss
 from polymargin.solvers.settings import RandomState
 
 POSITIVE = Interval(Real, 0.0, None, closed="neither")
@@ -47,6 +48,7 @@ def parameter(*constraints: object, default: Default) -> Default:
 def with_parameters(cls: type[T]) -> type[T]:
     """Give a class a constructor with its parameters and those of its bases, by keyword."""
     made = dataclass(kw_only=True, eq=False, repr=False, match_args=False)(cls)
+    made.__init__ = with_hints(made.__init__)  # type: ignore[method-assign]
     made._parameter_constraints = {one.name: one.metadata["constraints"] for one in fields(made)}
     return made
 
@@ -61,11 +63,21 @@ class Parameters:
     verbose: int = parameter("verbose", default=0)
 
 
+class _LossName(StrOptions):  # type: ignore[misc]
+    """The name of a loss; the names that other programs have are refused with a hint."""
+
+    def is_satisfied_by(self, val: object) -> bool:
+        """Whether it is one of ours."""
+        if isinstance(val, str) and val in NAMES_ELSEWHERE:
+            raise ValueError(f"There is no loss {val!r}: {NAMES_ELSEWHERE[val]}.")
+        return bool(super().is_satisfied_by(val))
+
+
 @with_parameters
 class LossParameters(Parameters):
     """Those of estimators with a choice of losses."""
 
-    loss: str = parameter(StrOptions(set(LOSSES)), default="crammer_singer")
+    loss: str = parameter(_LossName(set(LOSSES)), default="crammer_singer")
     top_k: int | None = parameter(COUNT, None, default=None)
     smoothing: float = parameter(NOT_NEGATIVE, default=0.0)
     tol: float = parameter(NOT_NEGATIVE, default=1e-3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 
 import numpy as np
 from scipy import sparse
@@ -13,13 +12,14 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from polymargin.arrays import Floats, MatrixLike
+from polymargin.arrays import Floats, MatrixLike, precisions
 from polymargin.data import canonical_csr, check_sparse_structure
 from polymargin.estimators._base import n_threads
 from polymargin.estimators._parameters import KernelParameters
 from polymargin.estimators._stored import blocks_of, is_stored
 from polymargin.estimators._threads import at_one_moment
 from polymargin.estimators.probabilities import log_probabilities, temperature_of
+from polymargin.estimators.top_k import best_labels
 from polymargin.kernel_functions import KernelFunction, TrainingKernel
 from polymargin.solvers.kernel_scores import kernel_scores
 from polymargin.storage import Array
@@ -47,13 +47,7 @@ class TopLabelsMixin:
         ndarray of shape (n_samples, k)
             Labels, best first; those of equal score in the order of `classes_`.
         """
-        scores, n_classes = self.decision_function(X), len(self.classes_)
-        if not isinstance(k, Integral) or not 1 <= k <= n_classes:
-            raise ValueError(f"k must be an integer from 1 to n_classes = {n_classes}, got {k!r}.")
-        if scores.ndim == 1:
-            scores = np.column_stack([-scores, scores])
-        best_first = np.argsort(-scores, axis=1, kind="stable")
-        return self.classes_[best_first[:, :k]]
+        return best_labels(self.decision_function(X), self.classes_, k)
 
 
 def _has_probabilities(estimator: object) -> bool:
@@ -206,7 +200,7 @@ class KernelPredictionMixin(KernelParameters, ProbabilityMixin, ClassifierMixin)
             self,
             X,
             accept_sparse="csr" if self._accepts_sparse else False,
-            dtype=[np.float64, np.float32],
+            dtype=precisions(X),
             reset=False,
         )
         if sparse.issparse(X):

@@ -20,6 +20,7 @@ __all__ = [
     "ReprHTMLMixin",
     "check_sample_weight",
     "has_callbacks",
+    "labelled_block",
     "takes_weights",
 ]
 
@@ -74,10 +75,25 @@ try:  # scikit-learn 1.7
 except ImportError:
     ReprHTMLMixin = _ReprHTMLMixin
 
+try:  # scikit-learn 1.7
+    from sklearn.utils._repr_html.estimator import _VisualBlock
+except ImportError:
+    from sklearn.utils._estimator_html_repr import _VisualBlock
+
 # scikit-learn 1.9: what it keeps in an estimator while that is fitted
 OF_A_RUNNING_FIT = ("_callback_fit_ctx", "_skl_callbacks_to_teardown")
 
 _REFUSES_ZEROS = "allow_all_zero_weights" in inspect.signature(_check_sample_weight).parameters
+
+
+def labelled_block(estimator: object, caption: str) -> object:
+    """The block of an estimator in scikit-learn's diagram, with a caption under its name."""
+    name = type(estimator).__name__
+    if "name_caption" not in inspect.signature(_VisualBlock).parameters:  # scikit-learn 1.7
+        name, captions = f"{name}: {caption}", {}
+    else:
+        captions = {"name_caption": caption, "doc_link_label": name}
+    return _VisualBlock("single", estimator, names=name, name_details=str(estimator), **captions)
 
 
 def has_callbacks(estimator: object) -> bool:

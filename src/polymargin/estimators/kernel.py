@@ -28,7 +28,7 @@ from polymargin.estimators._parameters import (
 )
 from polymargin.estimators._predictions import KernelPredictionMixin
 from polymargin.estimators._target import EncodedTarget
-from polymargin.kernel_functions import TrainingKernel, resolve_gamma
+from polymargin.kernel_functions import TrainingKernel, resolve_gamma, training_kernel
 from polymargin.losses import Loss
 from polymargin.problem import KernelProblem
 from polymargin.solvers.kernel import KernelSolution, KernelSolver
@@ -57,7 +57,7 @@ class KernelMachine(KernelPredictionMixin, CertifiedClassifier[KernelProblem, So
             return TrainingKernel(X, None)
         X = checked_rows(self, X).matrix
         self.gamma_ = resolve_gamma(self.gamma, X)
-        return TrainingKernel(X, self._kernel_function(), n_threads(self.n_jobs))
+        return training_kernel(X, self._kernel_function(), n_threads(self.n_jobs))
 
 
 def check_gram_matrix(estimator: BaseEstimator, K: NDArray) -> None:
@@ -125,9 +125,10 @@ class KernelMulticlassSVC(
         Determines the order of the updates. The same integer gives bit-identical models.
     n_jobs : int, default=None
         Number of threads of kernel values (of dense rows) and of predictions; None means 1, and -1
-        all cores. The same bits for any number. NumPy's matrix products have threads of their own.
+        all cores. The same bits for any number.
     verbose : int, default=0
-        If positive, print a line per working set.
+        1: a bar with the gap and the time left, on a terminal (standard error) or in a notebook;
+        elsewhere lines, one per certificate and estimates now and then. 2: lines everywhere.
     solver : KernelSolver, default=None
         Expert settings; None means ``KernelSolver()``.
 
@@ -153,16 +154,15 @@ class KernelMulticlassSVC(
     n_iter_ : int
         Number of working sets.
     history_ : dict of ndarray
-        One entry per working set: "pass", "time", "primal", "dual", "gap", "n_awake". While
-        examples are left out (``n_awake < n_samples``), values are those of the others. Examples of
-        weight zero always are.
+        One entry per working set, as in :class:`LinearMulticlassSVC`. While examples are left out
+        (``n_awake < n_samples``), there are estimates only. Examples of weight zero always are.
     n_kernel_evaluations_ : int
         Kernel values computed in training.
     gamma_ : float
         The coefficient used.
     temperature_ : float
         With `probability`: what scores are divided by for probabilities.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         The features seen during fit; their names, if X has names that are all strings.
 
     See Also
@@ -204,7 +204,6 @@ class KernelMulticlassSVC(
         "n_kernel_evaluations_",
     )
     _unit_of_work = "working sets"
-    _advice = "Increase max_iter or tol, use a smaller C, or float64."
 
     def _solve(
         self, problem: KernelProblem, start: KernelSolution | None, progress: Progress | None

@@ -72,7 +72,7 @@ class KernelMulticlassSVCCV(
     support_, support_vectors_, dual_coef_, n_support_, objective_, dual_objective_, dual_gap_, \
             n_iter_, history_, temperature_
         With `refit`, those of the model with `C_`, as in :class:`KernelMulticlassSVC`.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         The features seen during fit; their names, if X has names that are all strings.
 
     See Also

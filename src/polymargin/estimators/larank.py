@@ -70,7 +70,7 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
     C : float, default=1.0
         Weight of the loss against the regulariser; finite and positive.
     kernel : {"linear", "rbf", "poly", "sigmoid", "precomputed"} or callable, default="rbf"
-        The kernel, as in :class:`~sklearn.svm.SVC`. A callable gets two arrays of rows and returns
+        The kernel, as in ``SVC``. A callable gets two arrays of rows and returns
         the matrix of their kernel values, which must be symmetric in its arguments; it is called
         with few rows at a time. With "precomputed", X holds the kernel values of all pairs.
     gamma : {"scale", "auto"} or float, default="scale"
@@ -114,7 +114,7 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
     n_jobs : int, default=None
         Number of threads of predictions and duality gaps; None means 1, and -1 all cores.
     verbose : int, default=0
-        If positive, print a line per epoch.
+        1: a bar on a terminal or in a notebook, elsewhere a line per epoch. 2: lines everywhere.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
         made a step: "process_new_steps", ...
     gamma_ : float
         The value of `gamma` in use.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         The features seen during fit; their names, if X has names that are all strings.
 
     See Also
@@ -299,7 +299,7 @@ class LaRankClassifier(KernelMachine[LaRankSolution]):
         "_fixed",
     )
     _unit_of_work = "epochs"
-    _advice = "Increase n_epochs or tol, scale the features, or use a smaller C."
+    _limit = "n_epochs"
 
     @property
     def _most_passes(self) -> int:

@@ -82,7 +82,7 @@ class LinearMulticlassSVC(
         "top_k_entropy".
     tol : float, default=1e-3
         Training stops at a relative duality gap ``(primal - dual) / primal`` of at most `tol`.
-        This is not the tolerance of :class:`~sklearn.svm.LinearSVC`, which bounds a violation.
+        This is not the tolerance of ``LinearSVC``, which bounds a violation.
     max_iter : int, default=1000
         Largest number of passes over the data.
     fit_intercept : bool, default=True
@@ -108,7 +108,9 @@ class LinearMulticlassSVC(
         held out, weighted as in training: all of them in five folds where there are up to 2,000, a
         fifth (at most 5,000) in one fold from 10,000 on. "softmax" has probabilities without.
     warm_start : bool, default=False
-        Whether to start from the dual variables of the previous fit. They are made to fit after a
+        Whether to start from the previous fit. One of the same problem goes on where it ended, with
+        a smaller `tol` or more passes, as if it had not; its state takes the memory of a few sets
+        of weights. Else the dual variables are a start: they are made to fit after a
         change of `C`, of weights or of features. With other labels, another number of examples or
         another loss, the fit starts afresh.
     store_dual : bool, default=False
@@ -120,7 +122,8 @@ class LinearMulticlassSVC(
         Number of threads; None means 1, and -1 all cores. It is taken as it is inside of parallel
         workers too, since the number of threads may change the last digits of a model.
     verbose : int, default=0
-        If positive, print a line per certificate.
+        1: a bar with the gap and the time left, on a terminal (standard error) or in a notebook;
+        elsewhere lines, one per certificate and estimates now and then. 2: lines everywhere.
     solver : DualSolver, default=None
         Expert settings of `fit`; None means ``DualSolver()``.
     stream : StreamSolver, default=None
@@ -158,13 +161,15 @@ class LinearMulticlassSVC(
     n_samples_seen_ : int
         After `partial_fit`: the examples of positive weight that the stream has had so far.
     history_ : dict of ndarray
-        One entry per certificate: "pass", "time", "primal", "dual", "gap", "n_awake".
+        One entry per pass: "pass", "time", "n_awake"; "primal", "dual" and "gap", which are NaN
+        where nothing was certified; and "estimated_primal", "estimated_dual" and "estimated_gap",
+        which the pass could tell without looking at all examples, and which prove nothing.
     dual_coef_ : csr_array of shape (n_classes, n_samples), or (1, n_samples) for two classes
         With `store_dual`: the dual variables, signed such that ``dual_coef_ @ X`` is `coef_` at
         the optimum. For two classes, the rows are combined as those of `coef_`.
     temperature_ : float
         With `probability`: what scores are divided by for probabilities.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         The features seen during fit; their names, if X has names that are all strings.
 
     See Also
@@ -203,7 +208,6 @@ class LinearMulticlassSVC(
     memory_limit: str | float | None = parameter(str, POSITIVE, None, default=None)
 
     _fitted_names = (*CERTIFIED, "coef_", "intercept_", "dual_coef_")
-    _advice = "Increase max_iter or tol, scale the features to a similar range, or use a smaller C."
 
     def score(
         self,
@@ -301,7 +305,9 @@ class LinearMulticlassSVC(
     ) -> Solution:
         solver = DualSolver() if self.solver is None else self.solver
         seed = draw_seed(self.random_state)
-        save = {} if self.checkpoint is None else {"checkpoint": Checkpoint.of(self.checkpoint)}
+        save: dict[str, Any] = {"keep_state": True} if self.warm_start else {}
+        if self.checkpoint is not None:
+            save["checkpoint"] = Checkpoint.of(self.checkpoint)
         solution: Solution = solver.solve(
             problem,
             tol=self.tol,

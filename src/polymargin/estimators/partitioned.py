@@ -21,7 +21,7 @@ from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 
-from polymargin.arrays import Attributes, Matrix
+from polymargin.arrays import Attributes, Matrix, precisions
 from polymargin.data import as_rows
 from polymargin.estimators._base import Prepared
 from polymargin.estimators._parameters import parameter, with_parameters
@@ -83,7 +83,7 @@ def checked_chunk(number: int, X: Any, y: Any, weight: Any = None) -> Chunk:
         X = check_array(
             X,
             accept_sparse="csr",
-            dtype=[np.float64, np.float32],
+            dtype=precisions(X),
             order="C",
             ensure_all_finite=False,
             ensure_min_samples=0,

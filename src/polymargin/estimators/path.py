@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from polymargin.arrays import Doubles, Floats, Indices, MatrixLike
+from polymargin.estimators._advice import advice_on_many
 from polymargin.estimators._base import n_threads
 from polymargin.estimators._parameters import CostMatrix
 from polymargin.estimators._search import grid_of
@@ -49,6 +50,17 @@ class RegularizationPath:
         Seconds (wall clock), from the solution of the C before.
     histories : list of dict
         As `history_` of :class:`LinearMulticlassSVC`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import regularization_path
+    >>> X, y = load_iris(return_X_y=True)
+    >>> path = regularization_path(X, y, [0.1, 1.0], random_state=0)
+    >>> path.coefs.shape, bool((path.gaps <= 1e-3).all())
+    ((2, 3, 4), True)
+    >>> path.estimator(1.0).C
+    1.0
     """
 
     Cs: Doubles
@@ -216,7 +228,7 @@ def regularization_path(
     if unfinished:
         warnings.warn(
             f"regularization_path stopped before tol={tol:g} at C = {', '.join(unfinished)}. "
-            "Increase max_iter or tol, scale the features, or leave these values out.",
+            f"{advice_on_many(one.status for one in found)}, or leave these values out.",
             ConvergenceWarning,
             stacklevel=2,
         )

@@ -69,6 +69,19 @@ def to_liblinear(model: Linear, path: PathName) -> None:
     -----
     The numbers are written in full, and LIBLINEAR computes in double precision: it gives the labels
     that the model gives, but where the two best scores differ by less than rounding does.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import LinearMulticlassSVC
+    >>> from polymargin.export import to_liblinear
+    >>> clf = LinearMulticlassSVC(random_state=0).fit(*load_iris(return_X_y=True))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "iris.model")
+    ...     to_liblinear(clf, path)
+    ...     print(open(path).readline().strip())
+    solver_type MCSVM_CS
     """
     if isinstance(model, Pipeline):
         raise ModelFileError(
@@ -139,6 +152,20 @@ def from_liblinear(path: PathName) -> LinearMulticlassSVC:
     ------
     ModelFileError
         If it is no such file, or a model for regression, of one class, or with a kernel.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import LinearMulticlassSVC
+    >>> from polymargin.export import from_liblinear, to_liblinear
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = LinearMulticlassSVC(random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     to_liblinear(clf, os.path.join(folder, "iris.model"))
+    ...     again = from_liblinear(os.path.join(folder, "iris.model"))
+    >>> bool((again.predict(X) == clf.predict(X)).all())
+    True
     """
     name = os.fspath(path)
     with open(path, "rb") as file:

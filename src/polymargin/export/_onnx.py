@@ -59,6 +59,15 @@ def to_onnx(
         For a model that cannot be converted.
     ImportError
         Without the packages of ``polymargin[onnx]``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import LinearMulticlassSVC
+    >>> from polymargin.export import to_onnx
+    >>> clf = LinearMulticlassSVC(random_state=0).fit(*load_iris(return_X_y=True))
+    >>> [output.name for output in to_onnx(clf).graph.output]
+    ['label', 'scores']
     """
     dtype = np.dtype(dtype)
     if dtype not in (np.float32, np.float64):

@@ -39,6 +39,14 @@ class Dataset:
         Columns of all kinds, where they were asked for.
     place_of : callable or None
         Gives the file and the line of an example, as ``train.csv:7``, by its number from 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polymargin.io import Dataset
+    >>> data = Dataset(X=np.eye(3), y=np.array(["a", "b", "a"]))
+    >>> data.n_examples, data.take([0, 2]).y.tolist()
+    (3, ['a', 'a'])
     """
 
     X: Matrix = None
@@ -101,7 +109,7 @@ class Dataset:
 
 
 class DataFileError(ValueError):
-    """A data file that cannot be read, with the place of the fault.
+    r"""A data file that cannot be read, with the place of the fault.
 
     Parameters
     ----------
@@ -111,6 +119,19 @@ class DataFileError(ValueError):
         The file.
     line, column : int, default=None
         Where, counted from 1. `column` counts bytes in svmlight files and fields in tables.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from polymargin.io import DataFileError, read_data
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "bad.svm")
+    ...     _ = open(path, "w").write("1 1:0.5\n2 1:x\n")
+    ...     try:
+    ...         read_data(path)
+    ...     except DataFileError as error:
+    ...         print(error.line, error.column)
+    2 3
     """
 
     def __init__(

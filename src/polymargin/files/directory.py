@@ -78,6 +78,17 @@ def write_directory(dataset: Dataset, path: StrPath, *, overwrite: bool = False)
     -------
     Path
         The directory.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from polymargin.io import Dataset, write_directory
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "eye.data")
+    ...     _ = write_directory(Dataset(X=np.eye(3), y=np.arange(3)), path)
+    ...     print(sorted(os.listdir(path)))
+    ['X.npy', 'meta.json', 'y.npy']
     """
     with new_directory(path, overwrite) as folder:
         meta = {name: getattr(dataset, name) for name in _KEPT}
@@ -134,7 +145,7 @@ def convert_svmlight(
     rows: int = 100_000,
     overwrite: bool = False,
 ) -> Path:
-    """Convert an svmlight file of any size to such a directory, in one pass and bounded memory.
+    r"""Convert an svmlight file of any size to such a directory, in one pass and bounded memory.
 
     Parameters
     ----------
@@ -153,6 +164,17 @@ def convert_svmlight(
     -------
     Path
         The directory.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from polymargin.io import convert_svmlight, open_directory
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "small.svm")
+    ...     _ = open(path, "w").write("1 1:0.5 3:2\n2 2:1\n")
+    ...     _ = convert_svmlight(path, os.path.join(folder, "small.data"))
+    ...     print(open_directory(os.path.join(folder, "small.data")).X.shape)
+    (2, 3)
     """
     with errors_in(path), new_directory(out, overwrite) as folder:
         parser = new_parser(dtype, n_features, zero_based)
@@ -256,6 +278,17 @@ def open_directory(path: StrPath) -> Dataset:
     ------
     DataFileError
         If it is not such a directory, or damaged.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from polymargin.io import Dataset, open_directory, write_directory
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "eye.data")
+    ...     _ = write_directory(Dataset(X=np.eye(3), y=np.arange(3)), path)
+    ...     print(open_directory(path).y.tolist())
+    [0, 1, 2]
     """
     folder = Path(path)
     with errors_in(path):

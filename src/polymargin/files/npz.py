@@ -123,7 +123,7 @@ def _features(archive: _Arrays, prefix: str) -> Matrix:
             f"expected X, or {', '.join(_SPARSE)} of a sparse matrix; {absent[0]} is missing. "
             f"The file holds {', '.join(names) or 'nothing'}"
         )
-    kind = archive["format"].item() if prefix + "format" in names else b"csr"
+    kind = archive[prefix + "format"].item() if prefix + "format" in names else b"csr"
     makers = {"csr": sparse.csr_array, "csc": sparse.csc_array}
     kind = kind.decode() if isinstance(kind, bytes) else str(kind)
     if kind not in makers:

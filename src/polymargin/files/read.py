@@ -94,6 +94,17 @@ def read_data(
         For a file that is not what it should be; with the place, as far as there is one.
     FileNotFoundError, PermissionError, ...
         What the system says about the file.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from polymargin.io import read_data
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "small.svm")
+    ...     _ = open(path, "w").write("1 1:0.5 3:2")
+    ...     data = read_data(path)
+    >>> data.X.toarray().tolist(), data.y.tolist()
+    ([[0.5, 0.0, 2.0]], [1])
     """
     kind = detect_format(path) if format is None else format
     wanted = Wanted(label, text, features, where, name_of(path), table, strings, need_label)

@@ -28,6 +28,16 @@ class BlockSource:
         ``__iter__``; or a function that gives a new iterator each time, for Parquet row groups,
         Arrow batches, or a generator. X is dense or CSR, float32 or float64; type and width are
         those of the first block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polymargin import LinearMulticlassSVC
+    >>> from polymargin.io import BlockSource
+    >>> rng = np.random.default_rng(0)
+    >>> source = BlockSource([(rng.normal(size=(50, 3)), np.arange(50) % 2) for _ in range(4)])
+    >>> LinearMulticlassSVC(random_state=0).fit(source).coef_.shape
+    (1, 3)
     """
 
     def __init__(self, blocks: Iterable[Any] | Callable[[], Iterable[Any]]) -> None:
@@ -92,6 +102,17 @@ def write_blocks(source: BlockSource, path: StrPath, *, overwrite: bool = False)
     -------
     Path
         The directory.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from polymargin.io import BlockSource, open_directory, write_blocks
+    >>> source = BlockSource([(np.eye(3), np.arange(3))] * 4)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_blocks(source, os.path.join(folder, "eye.data"))
+    ...     print(open_directory(path).X.shape)
+    (12, 3)
     """
     with new_directory(path, overwrite) as folder:
         files: dict[str, Vector] = {}

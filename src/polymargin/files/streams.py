@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
 import io
 import lzma
@@ -116,7 +117,14 @@ def _open_raw(path: StrPath) -> Iterator[io.BufferedReader]:
 
 
 def detect_format(path: StrPath) -> str:
-    """Tell the format of a file by its name, else by its first bytes."""
+    """Tell the format of a file by its name, else by its first bytes.
+
+    Examples
+    --------
+    >>> from polymargin.io import detect_format
+    >>> detect_format("train.svm.gz")
+    'svmlight'
+    """
     if not is_stdin(path):
         if os.path.isdir(path):
             return "directory"
@@ -134,6 +142,16 @@ def detect_text_format(path: StrPath, column: str) -> str:
     """The same for a file of texts: "text", one on each line, where it is nothing else.
 
     Comma-separated values are told from texts with commas by the name of a column.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from polymargin.io import detect_text_format
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "messages.txt")
+    ...     _ = open(path, "w").write("where is my card, please")
+    ...     print(detect_text_format(path, "text"))
+    text
     """
     if not is_stdin(path) and (os.path.isdir(path) or not _may_be_text(path)):
         return detect_format(path)
@@ -191,8 +209,23 @@ def _by_content(start: bytes) -> str:
         return "svmlight"
     if lines and b"\t" in lines[0]:
         return "tsv"
-    if lines and (b"," in lines[0] or b";" in lines[0]):
+    if any(_is_table(lines, separator) for separator in b",;"):
         return "csv"
     raise DataFileError(
-        f"cannot tell the format of this file: give format=, one of {', '.join(FORMATS)}"
+        "cannot tell the format of this file, neither by its name nor by its first lines. What is "
+        "understood: svmlight (LABEL INDEX:VALUE ...), csv and tsv with a line of names, jsonl (an "
+        "object per line), parquet, npz, text (one per line, without labels) and directories made "
+        f"by polymargin convert. If it is one of these, give format=, one of {', '.join(FORMATS)}"
     )
+
+
+def _is_table(lines: list[bytes], separator: int) -> bool:
+    """Whether lines are cells between separators, as many in each, and not prose with commas."""
+    text = [line.decode("utf-8-sig", errors="replace") for line in lines]
+    try:
+        rows = list(csv.reader(text, delimiter=chr(separator), strict=False))
+    except csv.Error:
+        return False
+    widths = {len(row) for row in (rows[:-1] if len(rows) > 2 else rows)}  # the last may be cut
+    quoted = any(line.count('"') % 2 for line in text)  # a cell that goes on in the next line
+    return bool(rows) and len(rows[0]) > 1 and (len(widths) == 1 or quoted)

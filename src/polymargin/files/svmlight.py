@@ -49,7 +49,7 @@ def iter_svmlight(
     zero_based: ZeroBased = "auto",
     dtype: DTypeLike = np.float64,
 ) -> Iterator[tuple[sparse.csr_array, NDArray]]:
-    """Read an svmlight file in chunks, for data that do not fit in memory.
+    r"""Read an svmlight file in chunks, for data that do not fit in memory.
 
     Parameters
     ----------
@@ -76,6 +76,18 @@ def iter_svmlight(
     ------
     DataFileError
         For a line that is not svmlight text, with its place.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from polymargin.io import iter_svmlight
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "small.svm")
+    ...     _ = open(path, "w").write("1 1:0.5 3:2\n2 2:1\n1 1:1\n")
+    ...     for X, y in iter_svmlight(path, rows=2):
+    ...         print(X.shape, y.tolist())
+    (2, 3) [1, 2]
+    (1, 3) [1]
     """
     if rows < 1:
         raise ValueError(f"rows must be at least 1, got {rows}.")
@@ -113,6 +125,18 @@ def write_svmlight(dataset: Dataset, path: StrPath, *, zero_based: bool = False)
         back exactly; zeros are left out.
     zero_based : bool, default=False
         Whether the first feature gets index 0; LIBLINEAR needs 1.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from polymargin.io import Dataset, write_svmlight
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "eye.svm")
+    ...     write_svmlight(Dataset(X=np.eye(2), y=np.array([0, 1])), path)
+    ...     print(open(path).read(), end="")
+    0 1:1.0
+    1 2:1.0
     """
     if dataset.X is None:
         raise ValueError("svmlight files hold features, not text: vectorise it first.")

@@ -3,7 +3,7 @@
 :func:`read_data` reads any data file into a :class:`Dataset`; :func:`iter_svmlight` and
 :func:`convert_svmlight` take files that do not fit in memory; :func:`write_directory` and
 :func:`open_directory` keep data so that they open instantly; a :class:`BlockSource` gives them in
-blocks, from anywhere. :func:`save` and :func:`load` (also
+blocks, from anywhere. :func:`~polymargin.save` and :func:`~polymargin.load` (also
 ``polymargin.save`` and ``polymargin.load``) keep models; :func:`inspect_model` looks at one.
 """
 

@@ -26,16 +26,42 @@ from polymargin.core import core
 from polymargin.losses.base import Loss
 from polymargin.losses.margins import Margins
 
-__all__ = ["LOSSES", "Loss", "Margins", "check_takes_costs", "get_loss", "loss_class"]
+__all__ = [
+    "LOSSES",
+    "NAMES_ELSEWHERE",
+    "Loss",
+    "Margins",
+    "check_takes_costs",
+    "get_loss",
+    "loss_class",
+]
 
 LOSSES: tuple[str, ...] = tuple(core.loss_names())
+
+_OURS = '"crammer_singer", the default, compares the classes'
+# what losses are called in scikit-learn, and what that is here
+NAMES_ELSEWHERE = {
+    "hinge": f'LinearSVC\'s "hinge" is "one_vs_rest" here; {_OURS}',
+    "squared_hinge": f'LinearSVC\'s "squared_hinge" is "one_vs_rest_squared" here; {_OURS}',
+    "log_loss": 'multinomial logistic regression is "softmax" here',
+    "multinomial": 'multinomial logistic regression is "softmax" here',
+    "ovr": f'it is "one_vs_rest" here; {_OURS}',
+}
 
 
 @cache
 def loss_class(name: str) -> type[Loss]:
-    """The class of the loss called ``name``."""
+    """The class of the loss called ``name``.
+
+    Examples
+    --------
+    >>> from polymargin.losses import loss_class
+    >>> loss_class("softmax").gives_probabilities
+    True
+    """
     if name not in LOSSES:
-        raise ValueError(f"Unknown loss {name!r}; expected one of {', '.join(LOSSES)}.")
+        hint = f": {NAMES_ELSEWHERE[name]}" if name in NAMES_ELSEWHERE else ""
+        raise ValueError(f"Unknown loss {name!r}{hint}; expected one of {', '.join(LOSSES)}.")
     module = importlib.import_module(f"{__name__}.{name}")
     found = [c for c in vars(module).values() if getattr(c, "name", None) == name]
     assert len(found) == 1, f"{module.__name__} must have one class whose name is {name!r}"
@@ -49,7 +75,13 @@ def losses_with(parameter: str) -> list[str]:
 
 
 def check_takes_costs(name: str) -> None:
-    """Raise ``ValueError`` for a loss that has no margins between classes."""
+    """Raise ``ValueError`` for a loss that has no margins between classes.
+
+    Examples
+    --------
+    >>> from polymargin.losses import check_takes_costs
+    >>> check_takes_costs("crammer_singer")  # nothing is raised
+    """
     cls = loss_class(name)
     if "margins" not in cls.parameters:
         raise ValueError(
@@ -68,6 +100,12 @@ def get_loss(
 
     ``top_k`` is required by the top-k losses and ignored by others; ``smoothing`` is for the hinge
     losses, ``margins`` (between classes; None: all are 1) for those of them that compare classes.
+
+    Examples
+    --------
+    >>> from polymargin import get_loss
+    >>> get_loss("top_k_beta", top_k=3).name
+    'top_k_beta'
     """
     cls, given = loss_class(name), {"top_k": top_k, "smoothing": smoothing, "margins": margins}
     if smoothing != 0 and "smoothing" not in cls.parameters:

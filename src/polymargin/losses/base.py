@@ -54,6 +54,13 @@ class Loss:
         The part of ``c ||x||^2`` that acceleration takes for the curvature of an example.
     sum_is_bounded : bool
         Whether the block set has ``sum p <= c``.
+
+    Examples
+    --------
+    >>> from polymargin import Loss, get_loss
+    >>> loss = get_loss("weston_watkins")
+    >>> isinstance(loss, Loss), loss.coupled
+    (True, True)
     """
 
     name: ClassVar[str]

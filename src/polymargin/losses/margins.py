@@ -9,7 +9,17 @@ from polymargin.storage import digest_of
 
 
 class Margins:
-    """``Delta(y, j)``, a row per true class; equal to others with the same numbers."""
+    """``Delta(y, j)``, a row per true class; equal to others with the same numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polymargin import get_loss
+    >>> from polymargin.losses import Margins
+    >>> margins = Margins(np.array([[0.0, 1.0], [5.0, 0.0]]))  # true, wrong class
+    >>> get_loss("crammer_singer", margins=margins).name
+    'crammer_singer'
+    """
 
     def __init__(self, delta: Doubles) -> None:
         self.delta = np.ascontiguousarray(delta, np.float64)

@@ -12,7 +12,7 @@ from polymargin.losses.base import Loss
 
 @dataclass(frozen=True)
 class OneVsRestSquared(Loss):
-    """A squared hinge loss per class: what :class:`~sklearn.svm.LinearSVC` minimises by default."""
+    """A squared hinge loss per class: what ``LinearSVC`` minimises by default."""
 
     name = "one_vs_rest_squared"
     sum_is_bounded = False

@@ -52,12 +52,21 @@ def save(model: object, path: StrPath, *, notes: Mapping[str, Note] | None = Non
     path : path
         The file, which is replaced if it exists.
     notes : mapping of str to str, int, float, bool or None, optional
-        What else to keep in the file; :func:`inspect_model` gives it back.
+        What else to keep in the file; :func:`~polymargin.io.inspect_model` gives it back.
 
     Raises
     ------
     ModelFileError
         For a model with a part that such a file cannot hold, such as a function.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import polymargin
+    >>> from sklearn.datasets import load_iris
+    >>> clf = polymargin.LinearMulticlassSVC(random_state=0).fit(*load_iris(return_X_y=True))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     polymargin.save(clf, os.path.join(folder, "iris.pmz"))
     """
     check_can_be_saved(model)
     encoder = Encoder(encode_object)
@@ -93,6 +102,18 @@ def load(path: StrPath) -> Any:
     ------
     ModelFileError
         If the file is no model, cut short, damaged, or of a newer version.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import polymargin
+    >>> from sklearn.datasets import load_iris
+    >>> clf = polymargin.LinearMulticlassSVC(random_state=0).fit(*load_iris(return_X_y=True))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     polymargin.save(clf, os.path.join(folder, "iris.pmz"))
+    ...     again = polymargin.load(os.path.join(folder, "iris.pmz"))
+    >>> bool((again.coef_ == clf.coef_).all())
+    True
     """
     with _opened(path) as archive:
         model = Decoder(archive.array, decode_object).decode(archive.manifest["model"])
@@ -130,6 +151,19 @@ class ModelCard:
         What whoever saved the model noted.
     columns : list of (str, str) or None
         Columns of tables, and what becomes of each, where the model reads tables.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import polymargin
+    >>> from sklearn.datasets import load_iris
+    >>> clf = polymargin.LinearMulticlassSVC(random_state=0).fit(*load_iris(return_X_y=True))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "iris.pmz")
+    ...     polymargin.save(clf, path, notes={"fold": 3})
+    ...     card = polymargin.io.inspect_model(path)
+    >>> card.n_features, card.notes
+    (4, {'fold': 3})
     """
 
     kind: str
@@ -158,6 +192,19 @@ def inspect_model(path: StrPath) -> ModelCard:
     -------
     ModelCard
         The description.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import polymargin
+    >>> from sklearn.datasets import load_iris
+    >>> clf = polymargin.LinearMulticlassSVC(random_state=0).fit(*load_iris(return_X_y=True))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "iris.pmz")
+    ...     polymargin.save(clf, path)
+    ...     card = polymargin.io.inspect_model(path)
+    >>> card.n_features
+    4
     """
     with _opened(path) as archive:
         tree = archive.manifest["model"]

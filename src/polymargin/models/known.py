@@ -55,7 +55,21 @@ _CALIBRATED = ("estimator", "calibrators", "classes", "method")
 
 
 class ModelFileError(ValueError):
-    """A model that cannot be written to a file, or a file that is not a sound model."""
+    """A model that cannot be written to a file, or a file that is not a sound model.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import polymargin
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "bad.pmz")
+    ...     _ = open(path, "w").write("something else")
+    ...     try:
+    ...         polymargin.load(path)
+    ...     except polymargin.io.ModelFileError:
+    ...         print("not a model file")
+    not a model file
+    """
 
 
 # --- to and from JSON ----------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -115,27 +115,29 @@ def data_rows(
     return rows
 
 
-def training_curves(
-    classifier: Classifier, trace: Mapping[str, Sequence[float]] | None
-) -> dict[str, float | Curve | None]:
-    """Certificates, and the estimates between them where they were recorded."""
+def training_curves(classifier: Classifier) -> dict[str, float | Curve | None]:
+    """What was certified, and what the passes estimated."""
     tol = getattr(classifier, "tol", None)
+    history = getattr(classifier, "history_", None)
     return {
         "tol": float(tol) if isinstance(tol, int | float) else None,
-        "certificates": _curve(
-            getattr(classifier, "history_", None), ("pass", "time", "primal", "dual", "gap")
-        ),
-        "estimates": _curve(trace, ("pass", "time", "gap")),
+        "certificates": _curve(history, ""),
+        "estimates": _curve(history, "estimated_"),
     }
 
 
-def _curve(values: Mapping[str, ArrayLike] | None, keys: tuple[str, ...]) -> Curve | None:
-    """Plain numbers of seven digits, None where there is none; nothing where nothing is known."""
-    if values is None or np.size(values["gap"]) == 0:
+def _curve(history: Mapping[str, ArrayLike] | None, prefix: str) -> Curve | None:
+    """Plain numbers of seven digits, of the passes whose gap is known; nothing where none is."""
+    if history is None or f"{prefix}gap" not in history:
         return None
+    known = np.isfinite(np.asarray(history[f"{prefix}gap"], float))
+    if not known.any():
+        return None
+    columns = {"pass": "pass", "time": "time"}
+    columns |= {name: f"{prefix}{name}" for name in ("primal", "dual", "gap")}
     return {
-        key: [float(f"{v:.7g}") if np.isfinite(v) else None for v in np.asarray(values[key], float)]
-        for key in keys
+        name: [float(f"{v:.7g}") if np.isfinite(v) else None for v in values[known]]
+        for name, values in ((n, np.asarray(history[c], float)) for n, c in columns.items())
     }
 
 

@@ -47,6 +47,17 @@ def write_report(
         about the training alone.
     **options : dict
         As for :func:`render_report`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import LinearMulticlassSVC
+    >>> from polymargin.report import write_report
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = LinearMulticlassSVC(random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write_report(os.path.join(folder, "report.html"), clf, X, y)
     """
     page = render_report(model, X, y, **options)
     with replacing(path) as file:
@@ -64,7 +75,6 @@ def render_report(
     feature_names: ArrayLike | None = None,
     title: str | None = None,
     data: Mapping[str, object] | None = None,
-    trace: Mapping[str, Sequence[float]] | None = None,
     n_features: int = 12,
     n_examples: int = 300,
 ) -> str:
@@ -88,8 +98,6 @@ def render_report(
         Heading of the page.
     data : mapping, optional
         More lines for the table about the data, for example where they came from.
-    trace : mapping, optional
-        Estimates of the gap after every pass: "pass", "time" and "gap".
     n_features : int, default=12
         How many features to show for and against each class.
     n_examples : int, default=300
@@ -99,6 +107,16 @@ def render_report(
     -------
     str
         The page.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import LinearMulticlassSVC
+    >>> from polymargin.report import render_report
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = LinearMulticlassSVC(random_state=0).fit(X, y)
+    >>> "<html" in render_report(clf, X, y)
+    True
     """
     if (X is None) != (y is None):
         raise ValueError("Give both X and y, or neither.")
@@ -111,7 +129,7 @@ def render_report(
         text = X
     names = explained.feature_names(model, feature_names)
     labels = [str(label) for label in (classifier.classes_ if found is None else found.labels)]
-    training = content.training_curves(classifier, trace)
+    training = content.training_curves(classifier)
     lists = explained.feature_lists(classifier, names, n_features)
     payload = {
         "labels": labels,

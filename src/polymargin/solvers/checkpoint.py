@@ -42,7 +42,23 @@ Tree = dict[str, Any]  # of arrays, numbers, strings, lists, tuples, CSR arrays 
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that is damaged, foreign, or made for something else."""
+    """A checkpoint that is damaged, foreign, or made for something else.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import CheckpointError, LinearMulticlassSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "iris.checkpoint")
+    ...     _ = open(path, "w").write("something else")
+    ...     try:
+    ...         LinearMulticlassSVC(checkpoint=path).fit(X, y)
+    ...     except CheckpointError:
+    ...         print("not a checkpoint")
+    not a checkpoint
+    """
 
 
 @dataclass(frozen=True)
@@ -57,6 +73,18 @@ class Checkpoint:
         Seconds between two checkpoints at least; None: not by time.
     passes : int or None, default=None
         Save after every so many passes as well; None: not by passes.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import Checkpoint, LinearMulticlassSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     checkpoint = Checkpoint(os.path.join(folder, "iris.checkpoint"), every=600.0)
+    ...     clf = LinearMulticlassSVC(random_state=0, checkpoint=checkpoint).fit(X, y)
+    >>> clf.dual_gap_ <= clf.tol
+    True
     """
 
     path: str | os.PathLike[str]

@@ -7,6 +7,7 @@ Here are its settings and its interface; what a pass does is in
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -21,10 +22,10 @@ from polymargin.solvers.checkpoint import Checkpoint, PathFile, dependencies
 from polymargin.solvers.engines.base import Engine, Model
 from polymargin.solvers.engines.linear import LinearEngine, LinearModel
 from polymargin.solvers.newton.handover import may_follow
-from polymargin.solvers.progress import History, Progress
+from polymargin.solvers.progress import Progress
 from polymargin.solvers.run import Clock, Run
 from polymargin.solvers.settings import RandomState, Settings, draw_seed
-from polymargin.solvers.solution import Solution
+from polymargin.solvers.solution import KeptState, Solution
 from polymargin.solvers.state import State
 from polymargin.solvers.stopping import CertifiedGap, MostSeconds, Status, StoppingRule
 
@@ -99,8 +100,19 @@ class DualSolver(Settings):
         Seconds after which to stop with the best certified model; those of this call, also when it
         goes on from a checkpoint.
     stopping : StoppingRule or None, default=None
-        When to stop; None: at a certified gap of ``tol``. :class:`LargestViolation` is the rule of
-        the papers. Whatever stops it, the model is certified at the end.
+        When to stop; None: at a certified gap of ``tol``. The rule of the papers is
+        :class:`~polymargin.solvers.LargestViolation`. Whatever stops it, the model is
+        certified at the end.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import DualSolver, LinearMulticlassSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> solver = DualSolver(time_limit=60.0, shrinking=False)
+    >>> clf = LinearMulticlassSVC(solver=solver, random_state=0).fit(X, y)
+    >>> clf.dual_gap_ <= clf.tol
+    True
     """
 
     restricted: str = "auto"
@@ -136,6 +148,7 @@ class DualSolver(Settings):
         start: Solution | None = None,
         progress: Progress | None = None,
         checkpoint: Checkpoint | None = None,
+        keep_state: bool = False,
     ) -> Solution:
         """Solve ``problem`` to a relative duality gap of ``tol``.
 
@@ -149,15 +162,20 @@ class DualSolver(Settings):
         n_jobs : int
             Threads.
         verbose : int
-            Print a line per certificate.
+            1: a bar with the gap and the time left on a terminal or in a notebook, elsewhere lines;
+            2: lines, one per certificate and some between.
         start : Solution or None
-            Warm start from the solution of the same data with other weights.
+            Warm start from the solution of the same data with other weights. One of the same
+            problem that kept its state is gone on from, as if it had not ended.
         progress : callable or None
             Called after every pass with a dict: pass, time, gap (estimated), certified_gap,
             n_awake, tol.
         checkpoint : Checkpoint or None
             Where to save the state, and to go on from if there is one. Removed when the tolerance
             is reached (without certificates: after all passes).
+        keep_state : bool
+            Keep what the passes have left (the weights four times at most, and the dual) in the
+            solution. Without effect on data on disk.
 
         Returns
         -------
@@ -167,19 +185,28 @@ class DualSolver(Settings):
         clock = Clock()
         self._check(problem)
         seed = draw_seed(random_state)
+        made_for = None
+        if problem.rows.is_whole and (keep_state or (start is not None and start.kept is not None)):
+            made_for = dependencies(problem, self, math.nan, None, n_jobs)
+        goes_on = start is not None and start.kept is not None and start.kept.made_for == made_for
         file = None
         if checkpoint is not None:
             given = None if random_state is None else seed
             length = None if self.certify else max_iter
-            file = checkpoint.open(
-                dependencies(problem, self, tol, given, n_jobs, start=start, length=length)
-            )
+            depends = dependencies(problem, self, tol, given, n_jobs, start=start, length=length)
+            file = checkpoint.open(depends | {"goes on": repr(goes_on)})
         rng = np.random.default_rng(seed)
         engine = LinearEngine(problem, self, rng, n_jobs=n_jobs, max_iter=max_iter)
-        engine.start(start)
-        run = self._run(engine, tol, max_iter, History("pass", verbose), clock)
+        if goes_on and start is not None and start.kept is not None:
+            engine.start(None)
+            engine.load_state_dict(start.kept.engine, None)
+        else:
+            engine.start(start)
+        run = self._run(engine, tol, max_iter, clock, verbose=verbose)
         run.loop(progress, file)
         solution = solution_of(run, engine)
+        if keep_state and made_for is not None and run.status is not Status.INTERRUPTED:
+            solution.kept = KeptState(made_for, engine.state_dict())
         done = run.status is Status.UNCERTIFIED and run.n_iter >= max_iter
         if file is not None and (done or run.has_converged):
             file.remove()
@@ -231,7 +258,7 @@ class DualSolver(Settings):
                 engine.start(None)
             else:
                 engine.move_to(scaled)
-            run = self._run(engine, tol, max_iter, History("pass", verbose), clock)
+            run = self._run(engine, tol, max_iter, clock, verbose=verbose)
             run.loop(progress, file)
             solution = solution_of(run, engine)
             if file is not None:
@@ -255,7 +282,14 @@ class DualSolver(Settings):
             return solution
 
     def _run(
-        self, engine: Engine[Model], tol: float, max_iter: int, history: History, clock: Clock
+        self,
+        engine: Engine[Model],
+        tol: float,
+        max_iter: int,
+        clock: Clock,
+        *,
+        step: str = "pass",
+        verbose: int,
     ) -> Run[Model]:
         return Run(
             engine,
@@ -264,8 +298,9 @@ class DualSolver(Settings):
             time_limit=self.time_limit,
             certify=self.certify,
             tol=tol,
-            history=history,
             clock=clock,
+            step=step,
+            verbose=verbose,
         )
 
     def _check(self, problem: Problem) -> None:

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from polymargin.problem import KernelProblem
 from polymargin.solvers.engines.kernel import KernelEngine
-from polymargin.solvers.progress import History, Progress
+from polymargin.solvers.progress import Progress
 from polymargin.solvers.run import Clock, Run
 from polymargin.solvers.settings import RandomState, Settings, draw_seed
 from polymargin.solvers.solution import DualSolution
@@ -49,6 +49,15 @@ class KernelSolver(Settings):
         As in :class:`polymargin.DualSolver`.
     time_limit : float or None, default=None
         Seconds after which to stop.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import KernelMulticlassSVC, KernelSolver
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = KernelMulticlassSVC(solver=KernelSolver(time_limit=60.0), random_state=0).fit(X, y)
+    >>> clf.dual_gap_ <= clf.tol
+    True
     """
 
     working_set: Literal["auto"] | int = "auto"
@@ -94,8 +103,9 @@ class KernelSolver(Settings):
             time_limit=self.time_limit,
             certify=True,
             tol=tol,
-            history=History("set", verbose),
             clock=clock,
+            step="set",
+            verbose=verbose,
         )
         run.loop(progress)
         certificate, block = run.result()

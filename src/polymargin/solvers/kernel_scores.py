@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from polymargin.arrays import Floats, Matrix
-from polymargin.kernel_functions import KernelFunction, share_out, squared_row_norms, tiles
+from polymargin.core import core
+from polymargin.kernel_functions import KernelFunction, share_out, strips, tiles
 
 BLOCK_BYTES = 32 * 2**20
 SUPPORT_AT_ONCE = 2048
@@ -34,11 +35,13 @@ def kernel_scores(
     if function is None:
         scores[:] = X @ dual_coef.T
         return scores
+    if function.multiplies_itself(X, support_vectors):
+        return _of_dense_rows(function, X, support_vectors, dual_coef, threads)
     threads = min(threads, 1 if callable(function.kernel) else n)
     columns = min(n_support, SUPPORT_AT_ONCE)
     rows = max(1, BLOCK_BYTES // (threads * columns * X.dtype.itemsize))
     rows = min(rows, -(-n // threads))
-    norms = squared_row_norms(support_vectors) if function.kernel == "rbf" else None
+    norms = None if callable(function.kernel) else function.norms(support_vectors)
     coef = dual_coef.astype(X.dtype)
 
     def one_block(block: slice) -> None:
@@ -49,4 +52,31 @@ def kernel_scores(
             scores[block] += K @ coef[:, part].T
 
     share_out(one_block, tiles(n, rows), threads)
+    return scores
+
+
+def _of_dense_rows(
+    function: KernelFunction, X: Floats, support_vectors: Floats, dual_coef: Floats, threads: int
+) -> Floats:
+    X, support_vectors = np.ascontiguousarray(X), np.ascontiguousarray(support_vectors)
+    compiled, coef = function.compiled, np.ascontiguousarray(dual_coef.T, X.dtype)
+    scores = np.zeros((len(X), len(dual_coef)), X.dtype)
+    norms, of_support = function.norms(X), function.norms(support_vectors)
+    support, everyone = np.arange(len(support_vectors)), np.arange(len(X))
+
+    def one_strip(part: slice) -> None:
+        rows = everyone[part]
+        sums = np.zeros((len(rows), scores.shape[1]))
+        core.add_kernel_sums(
+            compiled,
+            *(support_vectors, of_support, support),
+            coef,
+            *(X, norms, rows),
+            out=sums,
+            places=everyone[: len(rows)],
+        )
+        scores[part] = sums
+
+    work = len(support_vectors) * X.shape[1]
+    share_out(one_strip, strips(len(X), work, threads), threads)
     return scores

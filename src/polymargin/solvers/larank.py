@@ -15,7 +15,7 @@ from polymargin.problem import KernelProblem
 from polymargin.solvers.certificate import Certificate
 from polymargin.solvers.engines.larank import LaRankEngine
 from polymargin.solvers.engines.machine import LaRank
-from polymargin.solvers.progress import History, Progress
+from polymargin.solvers.progress import Progress
 from polymargin.solvers.run import Clock, Run
 from polymargin.solvers.solution import Outcome
 from polymargin.solvers.stopping import CertifiedGap, StoppingRule
@@ -59,8 +59,9 @@ def solve_larank(
         time_limit=None,
         certify=rule is not None,
         tol=rule.tol if isinstance(rule, CertifiedGap) else 0.0,
-        history=History("epoch", verbose),
         clock=Clock(),
+        step="epoch",
+        verbose=verbose,
     )
     try:
         machine.work_on(problem.kernel.X, problem.n_classes, lambda: run.loop(progress))

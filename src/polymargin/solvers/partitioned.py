@@ -19,7 +19,7 @@ from polymargin.solvers.engines.partitions import (
     initial_kappa,
     local_constant,
 )
-from polymargin.solvers.progress import History, Progress
+from polymargin.solvers.progress import Progress
 from polymargin.solvers.run import Clock
 from polymargin.solvers.solution import Outcome
 from polymargin.solvers.stopping import Status
@@ -110,7 +110,7 @@ def solve_partitions(
     if checkpoint is not None:
         file = checkpoint.open(_dependencies(parts, common, strengths, tol, random_state))
     engine = _engine(parts, common, strengths, keep_dual=keep_dual)
-    run = settings._run(engine, tol, max_iter, History("round", verbose), clock)
+    run = settings._run(engine, tol, max_iter, clock, step="round", verbose=verbose)
     run.loop(progress, file)
     certificate, model = run.result()
     done = run.status is Status.UNCERTIFIED and run.n_iter >= max_iter

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -35,7 +36,20 @@ def watching(listener: Progress) -> Iterator[None]:
     Parameters
     ----------
     listener : callable
-        Called with a :class:`Record` after every pass. An exception it raises ends the solver.
+        Called with a record, a dictionary, after every pass. An exception it raises ends the
+        solver.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import LinearMulticlassSVC
+    >>> from polymargin.solvers import watching
+    >>> X, y = load_iris(return_X_y=True)
+    >>> passes = []
+    >>> with watching(lambda record: passes.append(record["pass"])):
+    ...     _ = LinearMulticlassSVC(random_state=0).fit(X, y)
+    >>> len(passes) > 0
+    True
     """
     token = _listeners.set((*_listeners.get(), listener))
     try:
@@ -49,31 +63,42 @@ def listeners(progress: Progress | None) -> tuple[Progress, ...]:
     return _listeners.get() if progress is None else (*_listeners.get(), progress)
 
 
+NOT_PROVED = (math.nan,) * 3
+
+
 class History:
-    """Columns of figures by name, a row per certificate; `step` is what is counted, as "pass"."""
+    """Columns of figures by name, a row per pass; `step` is what is counted, as "pass".
 
-    NAMES = ("pass", "time", "primal", "dual", "gap", "n_awake")
+    What is proved is NaN where a pass was not certified, what a pass estimates where it does not.
+    """
 
-    def __init__(self, step: str, verbose: int) -> None:
-        self._step = step
-        self._verbose = verbose
+    NAMES = (
+        "pass",
+        "time",
+        "primal",
+        "dual",
+        "gap",
+        "estimated_primal",
+        "estimated_dual",
+        "estimated_gap",
+        "n_awake",
+    )
+
+    def __init__(self) -> None:
         self._rows: list[tuple[float, ...]] = []
 
-    def add(self, n_iter: int, elapsed: float, found: Certificate, n_awake: int) -> None:
-        """Note a row."""
-        primal, dual, gap = found.primal, found.dual, found.gap
-        self._rows.append((n_iter, elapsed, primal, dual, gap, n_awake))
-        if self._verbose:
-            print(
-                f"{self._step} {n_iter:5d}  primal {primal:.8g}  dual {dual:.8g}  "
-                f"gap {gap:.2e}  awake {n_awake}  time {elapsed:.2f} s",
-                flush=True,
-            )
+    def add_pass(self, n_iter: int, elapsed: float, gap: float, dual: float, n_awake: int) -> None:
+        """Note a pass, and the relative gap and the dual objective that it estimates."""
+        primal = dual / (1.0 - gap) if gap < 1.0 else math.nan
+        gap = gap if gap < math.inf else math.nan
+        self._rows.append((n_iter, elapsed, *NOT_PROVED, primal, dual, gap, n_awake))
 
-    def say(self, n_iter: int, note: str) -> None:
-        """Print a note, if there is one and lines are wanted."""
-        if self._verbose and note:
-            print(f"{self._step} {n_iter:5d}  {note}", flush=True)
+    def add_certificate(self, n_iter: int, elapsed: float, found: Certificate) -> None:
+        """Note what was proved, in the row of its pass where that has no certificate yet."""
+        if not self._rows or self._rows[-1][0] != n_iter or math.isfinite(self._rows[-1][4]):
+            self.add_pass(n_iter, elapsed, math.nan, math.nan, 0)
+        estimates = self._rows[-1][5:]
+        self._rows[-1] = (n_iter, elapsed, found.primal, found.dual, found.gap, *estimates)
 
     def arrays(self) -> dict[str, Floats]:
         """The columns as arrays."""

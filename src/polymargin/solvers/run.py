@@ -23,6 +23,7 @@ from polymargin.solvers.engines.base import (
     Seen,
 )
 from polymargin.solvers.progress import History, Progress, Record, listeners
+from polymargin.solvers.show import Teller, telling
 from polymargin.solvers.stopping import Look, MostPasses, MostSeconds, Status, StoppingRule
 
 # between two certificates at most: visits, in those of a pass over everyone, and passes; a
@@ -58,6 +59,7 @@ class Run(Generic[Model]):
     """Passes of an engine until `rule` is met, or `max_iter` passes or the seconds are over.
 
     Without `certify`, all passes are made and nothing is looked at; `tol` is for the reports.
+    `step` is what is counted, as "pass"; `verbose` is how much a person wants to see.
     """
 
     def __init__(
@@ -69,8 +71,9 @@ class Run(Generic[Model]):
         time_limit: float | None,
         certify: bool,
         tol: float,
-        history: History,
         clock: Clock,
+        step: str = "pass",
+        verbose: int = 0,
     ) -> None:
         self.engine = engine
         self._engine_is_whole = True  # not in the middle of a pass or of a certificate
@@ -78,8 +81,10 @@ class Run(Generic[Model]):
         self.max_iter = max_iter
         self.certify = certify
         self.tol = tol
-        self.history = history
+        self.history = History()
         self.clock = clock
+        self._step, self._verbose = step, verbose
+        self._teller = Teller()  # whom a person listens to, while there are passes
         self.time_limit = MostSeconds(time_limit)
         self._rules = (*((rule,) if certify else ()), MostPasses(max_iter), self.time_limit)
         self.status = Status.MAX_ITER if certify else Status.UNCERTIFIED
@@ -101,7 +106,8 @@ class Run(Generic[Model]):
             self.load_state_dict(file.saved)
             file.saved = None  # to free it
         try:
-            self._make_passes(progress, file)
+            with telling(self._step, self._verbose) as self._teller:
+                self._make_passes(progress, file)
         except KeyboardInterrupt:
             self.status = Status.INTERRUPTED
 
@@ -115,9 +121,10 @@ class Run(Generic[Model]):
             self._engine_is_whole = True
             self.n_iter = min(self.n_iter + seen.passes, self.max_iter)  # a step may be long
             self._look_at(seen)
-            self.history.say(self.n_iter, seen.note)
+            record = self._record(seen)
+            self._teller.after_pass(record, seen.note)
             for report in reports:
-                report(self._record(seen))
+                report(record)
             over = self._is_over(seen)
             if not over and file is not None and file.due(self.n_iter):
                 file.save(self.state_dict())
@@ -160,6 +167,7 @@ class Run(Generic[Model]):
         self.certificate = self._certificate_now()
         self.best = Best(self.certificate, None)
         self._certified = self.n_iter
+        self._write_down(self.certificate, 0)
         return rule.met(self._look(None))
 
     def _out_of_time(self) -> bool:
@@ -168,6 +176,10 @@ class Run(Generic[Model]):
     # --- certificates ----------------------------------------------------------------------------
 
     def _look_at(self, seen: Seen) -> None:
+        dual, gap = seen.dual, seen.gap
+        if seen.certificate is not None:
+            dual, gap = seen.certificate.dual, seen.certificate.gap
+        self.history.add_pass(self.n_iter, self.clock.total, gap, dual, seen.n_visited)
         if not self.certify:
             return
         if seen.certificate is not None:
@@ -211,9 +223,7 @@ class Run(Generic[Model]):
         self.certificate = found
         if seen is None or not seen.provisional:
             self._certified, self._visits = self.n_iter, 0
-        if seen is not None or not self.engine.last_is_best:  # else the pass has its row
-            n_visited = 0 if seen is None else seen.n_visited
-            self.history.add(self.n_iter, self.clock.total, found, n_visited)
+            self._write_down(found, 0 if seen is None else seen.n_visited)
         if not math.isfinite(found.gap):
             raise ValueError(
                 f"The objective cannot be evaluated (primal {found.primal:.3g}, dual "
@@ -226,6 +236,10 @@ class Run(Generic[Model]):
             # nothing touches the model after the last certificate, so it needs no copy
             is_last = self.rule.met(self._look(None))
             self.best = Best(found, self.engine.model(copy=not is_last))
+
+    def _write_down(self, found: Certificate, n_visited: int) -> None:
+        self.history.add_certificate(self.n_iter, self.clock.total, found)
+        self._teller.after_certificate(self.n_iter, self.clock.total, found, n_visited)
 
     def result(self) -> tuple[Certificate, Model]:
         """The best certified model; without certificates, the last one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -73,6 +74,14 @@ class DualSolution(Outcome):
         return signed_dual(self.block, self.y, coupled=self.loss.coupled)
 
 
+@dataclass(frozen=True)
+class KeptState:
+    """All that the passes have left, and what they were made for, hashed."""
+
+    made_for: dict[str, str]
+    engine: dict[str, Any]  # as an engine's `state_dict` gives it
+
+
 @dataclass(kw_only=True)
 class Solution(DualSolution):
     """A linear model, its certificate, and the dual it was certified with.
@@ -83,10 +92,23 @@ class Solution(DualSolution):
     intercept : ndarray of shape (n_classes,)
         ``scores = X @ coef.T + intercept``; the penalised weight of the constant feature is
         ``intercept / intercept_scaling``.
+    kept : KeptState or None
+        What a warm start of the same problem goes on from, where that was asked for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polymargin import DualSolver, Problem, get_loss
+    >>> X, y = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]]), np.array([0, 1, 2])
+    >>> problem = Problem(X, y, np.ones(3), get_loss("crammer_singer"), 3)
+    >>> solution = DualSolver().solve(problem, tol=1e-6, max_iter=100)
+    >>> solution.status, solution.dual <= solution.primal, solution.gap <= 1e-6
+    (<Status.CONVERGED: 'converged'>, True, True)
     """
 
     coef: Floats
     intercept: Floats
+    kept: KeptState | None = field(default=None, repr=False)
 
 
 def signed_dual(p: sparse.csr_array, y: Codes, *, coupled: bool) -> sparse.csr_array:

@@ -16,7 +16,14 @@ from polymargin.solvers.certificate import Certificate
 
 
 class Status(StrEnum):
-    """How a solver ended; the members are strings."""
+    """How a solver ended; the members are strings.
+
+    Examples
+    --------
+    >>> from polymargin.solvers import Status
+    >>> Status.CONVERGED == "converged"
+    True
+    """
 
     CONVERGED = "converged"
     MAX_ITER = "max_iter"
@@ -43,7 +50,14 @@ class Look:
 
 
 class StoppingRule(ABC):
-    """Says when to stop, and why."""
+    """Says when to stop, and why.
+
+    Examples
+    --------
+    >>> from polymargin.solvers import LargestViolation, StoppingRule
+    >>> issubclass(LargestViolation, StoppingRule)
+    True
+    """
 
     status: Status = Status.CONVERGED
     needs_violation = False
@@ -67,7 +81,14 @@ class StoppingRule(ABC):
 
 @dataclass(frozen=True)
 class CertifiedGap(StoppingRule):
-    """A certified relative duality gap ``(P - D) / P`` of at most `tol`."""
+    """A certified relative duality gap ``(P - D) / P`` of at most `tol`.
+
+    Examples
+    --------
+    >>> from polymargin import DualSolver
+    >>> from polymargin.solvers import CertifiedGap
+    >>> solver = DualSolver(stopping=CertifiedGap(1e-3))
+    """
 
     tol: float
 
@@ -106,6 +127,17 @@ class LargestViolation(StoppingRule):
     Keerthi et al. (2008), equations 9 (Crammer-Singer) and 20 (Weston-Watkins); Blondel et al.
     (2014), algorithm 1. Not for the top-k losses, nor with the accelerated outer loop, whose
     weights are not those of the dual.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import DualSolver, LinearMulticlassSVC
+    >>> from polymargin.solvers import LargestViolation
+    >>> X, y = load_iris(return_X_y=True)
+    >>> solver = DualSolver(stopping=LargestViolation(0.1))
+    >>> clf = LinearMulticlassSVC(solver=solver, random_state=0).fit(X, y)
+    >>> 0 <= clf.dual_gap_ < 1  # certified, whatever stopped it
+    True
     """
 
     eps: float

@@ -40,6 +40,15 @@ class StreamSolver(Settings):
         about ``8 m`` to ``12 m`` bytes.
     revisits : int, default=1
         How many examples of the reservoir are visited again after every new one.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from polymargin import LinearMulticlassSVC, StreamSolver
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = LinearMulticlassSVC(stream=StreamSolver(reservoir=50, revisits=1))
+    >>> clf.partial_fit(X[::2], y[::2]).partial_fit(X[1::2], y[1::2]).n_samples_seen_
+    150
     """
 
     average: bool = False

@@ -34,7 +34,19 @@ _PARTS = {"date": DATE_PARTS, "time": TIME_PARTS}
 
 
 class TableError(ValueError):
-    """A table that is not what a model was made for; `row` is where, from 0, if it is one row."""
+    """A table that is not what a model was made for; `row` is where, from 0, if it is one row.
+
+    Examples
+    --------
+    >>> from polymargin.tables import TableColumns, TableError
+    >>> table = {"price": ["1.5", "2", "7"], "country": ["FR", "DE", "FR"]}
+    >>> columns = TableColumns({"price": "number", "country": "category"}).fit(table)
+    >>> try:
+    ...     columns.transform({"price": ["3"]})
+    ... except TableError:
+    ...     print("a column is missing")
+    a column is missing
+    """
 
     def __init__(self, reason: str, row: int | None = None, column: str | None = None) -> None:
         super().__init__(reason)
@@ -65,6 +77,14 @@ class TableColumns(TransformerMixin, BaseEstimator):
         The columns that are used.
     n_features_in_ : int
         Their number.
+
+    Examples
+    --------
+    >>> from polymargin.tables import TableColumns
+    >>> table = {"price": ["1.5", "2", "7"], "country": ["FR", "DE", "FR"]}
+    >>> columns = TableColumns({"price": "number", "country": "category"}).fit(table)
+    >>> columns.get_feature_names_out().tolist()
+    ['price', 'country']
     """
 
     def __init__(
@@ -225,7 +245,14 @@ class TableColumns(TransformerMixin, BaseEstimator):
 def describe_columns(
     kinds: Mapping[str, str], about: Mapping[str, str] | None
 ) -> list[tuple[str, str]]:
-    """What becomes of each column, from the parameters of `TableColumns`."""
+    """What becomes of each column, from the parameters of `TableColumns`.
+
+    Examples
+    --------
+    >>> from polymargin.tables import describe_columns
+    >>> describe_columns({"price": "number"}, {"id": "an identifier"})
+    [('id', 'left out: an identifier'), ('price', 'a number')]
+    """
     words = dict(about or {})
     words |= {name: KINDS[kind] for name, kind in kinds.items() if name not in words}
     return [(name, text if name in kinds else f"left out: {text}") for name, text in words.items()]

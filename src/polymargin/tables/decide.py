@@ -41,6 +41,13 @@ class Column:
 
     `kind` is one of `KINDS`, or None where the column is left out; `about` says the rest; `hint`
     names what makes use of it after all: "text" or "dates".
+
+    Examples
+    --------
+    >>> from polymargin.tables import decide
+    >>> column = decide({"price": ["1.5", "2", "7"]})[0]
+    >>> column.name, column.kind
+    ('price', 'number')
     """
 
     name: str
@@ -75,6 +82,13 @@ def decide(
     -------
     list of Column
         One for each column of the table, in its order.
+
+    Examples
+    --------
+    >>> from polymargin.tables import decide
+    >>> table = {"price": ["1.5", "2", "7"], "country": ["FR", "DE", "FR"]}
+    >>> [(column.name, column.kind) for column in decide(table)]
+    [('price', 'number'), ('country', 'category')]
     """
     names = names_of(X)
     if names is None:

@@ -47,6 +47,16 @@ def table_steps(
     -------
     list of (str, transformer)
         A `TableColumns` and a `ColumnTransformer`.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import Pipeline
+    >>> from polymargin import LinearMulticlassSVC
+    >>> from polymargin.tables import decide, table_steps
+    >>> table = {"price": ["1.5", "2", "7", "8"], "country": ["FR", "DE", "FR", "DE"]}
+    >>> steps = [*table_steps(decide(table)), ("svm", LinearMulticlassSVC(random_state=0))]
+    >>> Pipeline(steps).fit(table, ["a", "a", "b", "b"]).predict(table).tolist()
+    ['a', 'a', 'b', 'b']
     """
     used = [one for one in columns if one.kind is not None]
     first = TableColumns(

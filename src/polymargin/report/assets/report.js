@@ -152,7 +152,7 @@ function lineChart(name, chart) {
     }
     let legend = width - edge.right;
     for (const one of [...usable].reverse()) {
-      if (!one.points.length) continue;
+      if (!one.points.length || one.unlisted) continue;
       const label = svg(root, "text", { class: `name ${one.kind}`, x: legend, y: 12, "text-anchor": "end" }, one.name);
       legend -= label.getComputedTextLength() + 16;
     }
@@ -194,10 +194,12 @@ lineChart("gap-chart", () => ({
 }));
 lineChart("objective-chart", () => ({
   xName: xName(),
-  series: certificates ? [
-    { name: "objective", kind: "blue", dots: true, points: zip(certificates[across], certificates.primal) },
-    { name: "lower bound", kind: "orange", dots: true, points: zip(certificates[across], certificates.dual) },
-  ] : [],
+  series: [
+    estimates && { name: "estimated", kind: "faint", points: zip(estimates[across], estimates.primal) },
+    estimates && { name: "estimated bound", kind: "faint orange", unlisted: true, points: zip(estimates[across], estimates.dual) },
+    certificates && { name: "objective", kind: "blue", dots: true, points: zip(certificates[across], certificates.primal) },
+    certificates && { name: "lower bound", kind: "orange", dots: true, points: zip(certificates[across], certificates.dual) },
+  ].filter(Boolean),
 }));
 all("[data-axis]").forEach((button) => button.addEventListener("click", () => {
   across = button.dataset.axis;

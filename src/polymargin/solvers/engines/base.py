@@ -20,6 +20,7 @@ class Seen:
 
     n_visited: int
     gap: float = math.nan  # relative, as far as the pass could tell
+    dual: float = math.nan  # the dual objective, likewise
     kind: str = "full"  # passes of one kind see the same part of the gap
     may_wait: bool = False  # whether a certificate now would be no better than a later one
     violation: float = math.nan  # the largest one seen; NaN where nobody looked

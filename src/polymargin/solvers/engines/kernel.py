@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from polymargin.arrays import Doubles, Floats, Indices
+from polymargin.arrays import Doubles, Floats, Indices, Mask
 from polymargin.core import core
 from polymargin.kernel_functions import add_product
 from polymargin.problem import KernelProblem
@@ -38,7 +38,7 @@ from polymargin.solvers.state import check_memory, exported_dual, import_dual
 if TYPE_CHECKING:
     from polymargin.solvers.kernel import KernelSolver
 
-NEW_EXAMPLES = 512  # per round, or half as many as there are support patterns
+NEW_EXAMPLES = 512  # per round, or as many as there are support patterns
 GRAM_SHARE = 0.5  # of the cache, for the working set's own Gram matrix
 ENOUGH = 0.4  # of the tolerance: a working set need not be solved beyond it
 EARLY = (0.5, 0.2)  # above this gap, a set is done at this part of what its first pass found
@@ -49,6 +49,8 @@ NEIGHBOURS = 160  # examples of a set that are solved together, as the Gram matr
 NEIGHBOUR_PASSES = 10  # stays in a cache: in so many passes at most,
 NEIGHBOUR_STOP = 0.1  # until one finds this part of the gap the first one found
 IDLE_ROUNDS = 3  # an example is left out after so many rounds without a share of the gap,
+SAFE = 0.5  # or when its margins have room for this part of what its scores moved in a round
+MOVING = 0.1  # and the gap is above this: later what moves is small, and they would come and go,
 WORTH_SHRINKING = 0.7  # when what stays is at most this part of the columns,
 LONGEST_SHRUNK = 10  # and comes back after so many: to be left out may have been wrong
 SETS_OF_ALL = 8  # for sets of a given size, so many hold all examples: they count as a round
@@ -121,16 +123,21 @@ class KernelEngine(Engine[sparse.csr_array]):
         self.whole = len(active) == len(self.all)
         if self.whole:
             self.left_out = 0.0
-        kept_bytes = int(self.cache_bytes * (1 - GRAM_SHARE))
+        few_at_a_time = self.settings.working_set != "auto"
+        worth_keeping = few_at_a_time or not self.problem.kernel.cheap
+        kept_bytes = int(self.cache_bytes * (1 - GRAM_SHARE)) if worth_keeping else 0
         self.cache = cache or RowCache(self.problem.kernel, active, kept_bytes)
         self.scores = self.F if len(active) == len(self.F) else self.F[active]
         self.loss = np.empty(len(active))
         self.share = np.empty(len(active))
         self.idle = np.zeros(len(active), np.int32)
+        self.moved = np.full(len(active), np.inf)  # by how much a score has, in the last round
         self.attended = self.n_rounds
 
     def _shrink(self) -> None:
         settled = self.idle >= IDLE_ROUNDS * self.sets_per_round
+        if self.certificate.gap > MOVING:
+            settled |= self._far_away()
         stay = np.flatnonzero(~settled)
         if len(stay) > WORTH_SHRINKING * len(self.active):
             return
@@ -143,6 +150,26 @@ class KernelEngine(Engine[sparse.csr_array]):
         self._attend(self.active[stay], self.cache)
         self.gram.keep(self.active)
         self._measure()
+
+    def _far_away(self) -> Mask:
+        """Who has no dual variables, and would have no loss after half a round like the last."""
+        far: Mask = (self.loss == 0) & np.isfinite(self.moved) & ~self._are_support()
+        rows = np.flatnonzero(far)
+        room = SAFE * self.moved[rows]
+        own = (np.arange(len(rows)), self.problem.y[self.active[rows]])
+        scores = self.scores[rows] + room[:, None]
+        scores[own] -= 2 * room
+        loss, share = np.empty(len(rows)), np.empty(len(rows))
+        self.blocks.evaluate(scores, self.active[rows], loss, share)
+        far[rows] = loss == 0
+        return far
+
+    def _are_support(self) -> Mask:
+        """Which of those attended to have dual variables."""
+        counts = np.empty(self.problem.kernel.n, np.int64)
+        self.blocks.dual_counts(counts)
+        has: Mask = counts > 0
+        return has[self.active]
 
     def _store(self) -> None:
         if self.scores is not self.F:
@@ -219,9 +246,11 @@ class KernelEngine(Engine[sparse.csr_array]):
         others[positions] = False
         added = self.cache.times(chosen[moved], change[:, moved].T, np.flatnonzero(others))
         own = np.zeros((len(chosen), len(change)))
-        add_product(self.gram.matrix, np.ascontiguousarray(change.T, S.dtype), own)
+        weights = np.ascontiguousarray(change.T, S.dtype)
+        add_product(self.gram.matrix, weights, own, self.problem.kernel.threads)
         added[positions] = own
         self.scores += added
+        self.moved = np.abs(added).max(axis=1)
         self.consistent = True
         self.n_rounds += 1
         self._measure()
@@ -238,10 +267,8 @@ class KernelEngine(Engine[sparse.csr_array]):
         key = self.share * (1.0 + 1e-3 * self.rng.random(len(self.share)))
         if self.settings.working_set != "auto":
             return _largest(key, np.flatnonzero(key > 0), most)
-        counts = np.empty(self.problem.kernel.n, np.int64)
-        self.blocks.dual_counts(counts)
-        support = counts[self.active] > 0
-        new = min(max(NEW_EXAMPLES, int(support.sum()) // 2), most // 2)
+        support = self._are_support()
+        new = min(max(NEW_EXAMPLES, int(support.sum())), most // 2)
         fresh = _largest(key, np.flatnonzero((key > 0) & ~support), new)
         members = _largest(key, np.flatnonzero(support), most - len(fresh))
         return np.concatenate([members, fresh])

@@ -59,7 +59,7 @@ class LaRankEngine(Engine[LaRank]):
         self.known = None
         self.machine.epoch(order, self.problem.y[order], bound, self._keep_rows)
         found = f"{self.machine.n_patterns} support patterns, dual {self.machine.dual:.6g}"
-        return Seen(n, note=found)
+        return Seen(n, dual=self.machine.dual, note=found)
 
     def certify(self) -> Certificate:
         """Both objectives, over the batch that holds all support patterns."""

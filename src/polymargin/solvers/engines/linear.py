@@ -209,7 +209,7 @@ class LinearEngine(SavableEngine[LinearModel]):
         worst = math.nan
         if self._violation is not None:
             worst = float(self._violation[visits.order].max(initial=0.0))
-        gap, primal = self._outer_step(totals, visits.full)
+        gap, primal, dual = self._outer_step(totals, visits.full)
         if self._first_is_plain:
             self._first_is_plain = False
             self._accelerate()
@@ -218,6 +218,7 @@ class LinearEngine(SavableEngine[LinearModel]):
         return Seen(
             n_visited,
             gap=gap,
+            dual=dual,
             kind=kind,
             may_wait=not visits.full,
             violation=worst,
@@ -260,8 +261,8 @@ class LinearEngine(SavableEngine[LinearModel]):
         self.state.gap[order] = found
         return NOTHING._replace(dual=totals.dual)
 
-    def _outer_step(self, seen: SweepTotals, full: bool) -> tuple[float, float]:
-        """The estimated relative gap and primal value after a pass; extrapolates."""
+    def _outer_step(self, seen: SweepTotals, full: bool) -> tuple[float, float, float]:
+        """The estimated relative gap, primal and dual value after a pass; extrapolates."""
         gap = seen.gap
         if self.outer is None:
             v = squared_norm(self.state.W)
@@ -276,7 +277,7 @@ class LinearEngine(SavableEngine[LinearModel]):
                 self.plan.keep_awake()
         primal = dual + gap
         self._estimate = relative_gap(gap, primal) if primal > 0 else math.inf
-        return self._estimate, primal if primal > 0 else math.inf
+        return self._estimate, primal if primal > 0 else math.inf, dual
 
     # --- precision -------------------------------------------------------------------------------
 

@@ -116,6 +116,7 @@ class NewtonRounds(PartitionEngine):
         return Seen(
             self._n,
             gap=math.inf if waits else gap,
+            dual=math.nan if waits else self._dual,
             kind="newton",
             may_wait=waits,
             passes=self._trips,

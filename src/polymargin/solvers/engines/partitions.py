@@ -158,7 +158,7 @@ class PartitionEngine(SavableEngine[PartitionModel]):
         self._adapt(dual, gap)
         primal = dual + gap
         relative = relative_gap(gap, primal) if primal > 0 else math.inf
-        return Seen(sum(one.n_visited for one in seen), gap=relative)
+        return Seen(sum(one.n_visited for one in seen), gap=relative, dual=dual)
 
     def _sent(self, weights: Floats) -> Floats:
         return np.ascontiguousarray(weights[:, : self.common.n_classes])

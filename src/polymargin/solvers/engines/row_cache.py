@@ -59,13 +59,14 @@ class RowCache:
             self._sums = np.empty(shape)
         self._sums.fill(0)
         if kept.any():
-            weights = coef[kept].astype(self._rows.dtype)
+            weights = np.ascontiguousarray(coef[kept], self._rows.dtype)
+            threads = self._kernel.threads
             if FEW * len(weights) < self._used:
-                add_product(self._rows[slots[kept]], weights, self._sums)
+                add_product(self._rows[slots[kept]], weights, self._sums, threads)
             else:
                 by_place = np.zeros((self._used, coef.shape[1]), self._rows.dtype)
                 by_place[slots[kept]] = weights
-                add_product(self._rows[: self._used], by_place, self._sums)
+                add_product(self._rows[: self._used], by_place, self._sums, threads)
         if not kept.all():
             self._kernel.add_times(
                 self._columns[positions], rows[~kept], coef[~kept], self._sums, positions
@@ -115,7 +116,7 @@ class MemberGram:
             self._grow(max(min(most, self._kernel.n), total))  # pages count when they are used
         self.members = np.concatenate([self.members, fresh])
         if len(fresh):
-            self._kernel.block(fresh, self.members, out=self._room[old:total, :total])
+            self._kernel.block(fresh, self.members, out=self._room[old:total])
             self._room[:old, old:total] = self._room[old:total, :old].T
 
     def keep(self, wanted: Indices) -> None:

@@ -35,12 +35,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from polymargin.arrays import Mask
 from polymargin.losses import Loss
 
 ROUNDING = 1e-10  # of c: what is as near to a bound lies on it
 
 Doubles = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -63,8 +63,9 @@ help: ## list the targets
 demo: $(VENV)/.package ## train every loss on a small data set and print a table
 	$(BIN)/python -m polymargin.demo
 
-demo-scale: $(VENV)/.package ## train on more data than the training may hold
+demo-scale: $(VENV)/.extra-dask ## train on more data than the training, or any worker, may hold
 	$(BIN)/python examples/beyond_memory.py
+	$(BIN)/python examples/beyond_one_machine.py
 
 test: $(VENV)/.extra-test ## run the tests (PYTEST_ARGS="-k name", --run-slow, ...)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(PYTEST_WORKERS) $(PYTEST_ARGS)

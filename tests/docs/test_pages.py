@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
@@ -107,8 +108,8 @@ def check_options(arguments: list[str]) -> None:
         return
     if arguments[0].isupper():  # a placeholder
         return
-    assert arguments[0] in app.commands, f"no command {arguments[0]!r}"
-    chosen = app.commands[arguments[0]]
+    chosen = app.get_command(click.Context(app), arguments[0])
+    assert chosen is not None, f"no command {arguments[0]!r}"
     known = {name for p in chosen.params for name in (*p.opts, *p.secondary_opts)} | {"--help"}
     for argument in arguments[1:]:
         if argument.startswith("-") and argument != "-":

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,7 @@ def test_every_public_class_and_function_has_an_example_that_runs(thing, tmp_pat
         pytest.importorskip("skl2onnx")
     if "Dask" in thing.__name__:
         pytest.importorskip("distributed")
+        monkeypatch.setitem(import_module("dask.config").config, "scheduler", "threads")
     found = doctest.DocTestFinder(recurse=False).find(thing, globs={})
     examples = [test for test in found if test.examples]
     assert examples, f"{thing.__qualname__} has no example"

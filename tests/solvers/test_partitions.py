@@ -217,8 +217,6 @@ def test_settings_that_rounds_do_not_know_are_refused() -> None:
         fitted(source(X, y, 2), solver=DualSolver(schedule="sdm"))
     with pytest.raises(ValueError, match="newton=True needs dense partitions"):
         fitted(source(sparse.csr_array(X), y, 2), solver=DualSolver(newton=True))
-    with pytest.raises(ValueError, match="warm_start"):
-        fitted(source(X, y, 2), warm_start=True)
 
 
 @ENGINES
@@ -234,6 +232,46 @@ def test_a_checkpoint_is_gone_on_from(tmp_path: Any, solver: DualSolver) -> None
         fitted(source(X, y, 5), **params)
     clf = fitted(source(X, y, 4), **params, max_iter=5000)
     assert clf.n_iter_ > 12 and not path.exists()
+    check_certificate(clf, X, y)
+
+
+@ENGINES
+def test_a_warm_start_begins_from_the_duals_of_the_previous_fit(solver: DualSolver) -> None:
+    X, y = blobs()
+    params = {"C": 0.1, "tol": 1e-4, "max_iter": 5000, "solver": solver}
+    clf = fitted(source(X, y, 4), **params, warm_start=True)
+    cold = clf.n_iter_
+    clf._fit(source(X, y, 4), None, None)
+    assert clf.n_iter_ <= 0.5 * cold  # only the primal point has to be found again
+    check_certificate(clf, X, y)
+    for C in (0.13, 0.09):  # scaled down, and up
+        afresh = fitted(source(X, y, 4), **params | {"C": C}).n_iter_
+        clf.set_params(C=C)._fit(source(X, y, 4), None, None)
+        assert clf.n_iter_ < afresh
+        check_certificate(clf, X, y)
+
+
+def test_a_warm_start_with_other_data_begins_afresh() -> None:
+    X, y = blobs()
+    params = {"C": 0.1, "warm_start": True}
+    for n_parts, labels, loss in (
+        (3, y, "crammer_singer"),
+        (4, y[::-1], "crammer_singer"),
+        (4, y, "weston_watkins"),
+    ):
+        clf = fitted(source(X, y, 4), **params)
+        clf.set_params(loss=loss)._fit(source(X, labels, n_parts), None, None)
+        afresh = fitted(source(X, labels, n_parts), **params | {"loss": loss})
+        np.testing.assert_array_equal(clf.coef_, afresh.coef_)
+        check_certificate(clf, X, labels)
+
+
+def test_a_partition_lost_after_a_warm_start_begins_from_it() -> None:
+    X, y = blobs()
+    clf = fitted(source(X, y, 4), C=0.1, warm_start=True, max_iter=3000)
+    parts = Losing(source(X, y, 4).chunks).lose({1, 3}, "lost")
+    clf.set_params(tol=1e-5)._fit(parts, None, None)
+    assert parts.n_lost == 2
     check_certificate(clf, X, y)
 
 

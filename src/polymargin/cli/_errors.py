@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,8 +10,6 @@ from enum import IntEnum
 from pathlib import Path
 
 import click
-
-from polymargin.storage import TemporaryFolder
 
 
 class Exit(IntEnum):
@@ -73,19 +70,6 @@ def writing(path: str) -> Iterator[None]:
         raise
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror or error}", Exit.OUTPUT) from error
-
-
-@contextmanager
-def file_or_pipe(path: str) -> Iterator[str]:
-    """A file to write; for "-" one that goes to standard output when it is complete."""
-    if path != "-":
-        yield path
-        return
-    with TemporaryFolder() as folder:
-        yield (written := str(folder.path / "written"))
-        with open(written, "rb") as file:
-            shutil.copyfileobj(file, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
 
 
 def check_piped(path: str | None) -> None:

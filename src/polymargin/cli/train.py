@@ -33,12 +33,12 @@ from polymargin.cli._errors import (
     Exit,
     check_output,
     check_piped,
-    file_or_pipe,
     reading,
     writing,
 )
 from polymargin.cli._model import BASE, LABEL, TEXT, Model
 from polymargin.cli._output import Output, facts
+from polymargin.cli._pipes import file_or_pipe
 from polymargin.cli._tables import (
     as_numbers,
     as_text,

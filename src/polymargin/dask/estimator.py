@@ -38,12 +38,13 @@ class DaskLinearMulticlassSVC(PartitionedLinearSVC):
         The client of the cluster to train on; None means the current one, or, where there is none,
         a cluster of threads in this process that lasts as long as `fit`.
     loss, C, top_k, smoothing, tol, max_iter, fit_intercept, intercept_scaling, class_weight, \
-            cost_matrix, store_dual, random_state, verbose, solver, stream, checkpoint
-        As in :class:`~polymargin.LinearMulticlassSVC`, where passes are rounds. `store_dual`
-        gathers the dual variables. A `checkpoint` is a file of the client's machine; a fit that
-        goes on from it reaches the same tolerance, not the same bits. Where it is given, partitions
-        that are lost with their worker begin from it, else from zero.
-    n_jobs, warm_start, memory_limit, probability
+            cost_matrix, warm_start, store_dual, random_state, verbose, solver, stream, checkpoint
+        As in :class:`~polymargin.LinearMulticlassSVC`, where passes are rounds. `store_dual` and
+        `warm_start` gather the dual variables; a warm start wants the same partitions. A
+        `checkpoint` is a file of the client's machine; a fit that goes on from it reaches the same
+        tolerance, not the same bits. Where it is given, partitions that are lost with their worker
+        begin from it, else from where a warm start began, or from zero.
+    n_jobs, memory_limit, probability
         `n_jobs` is not used by `fit`; the others are refused ("softmax" has probabilities).
 
     Attributes

@@ -29,7 +29,7 @@ from polymargin.estimators._threads import SeenAtOnce, alone
 from polymargin.estimators.compat import CallbackContext, CallbackSupportMixin, takes_weights
 
 
-class CrossValidatedMixin(SeenAtOnce, CertificateHTMLMixin, SearchParameters, CallbackSupportMixin):
+class CrossValidatedMixin(SeenAtOnce, SearchParameters, CallbackSupportMixin, CertificateHTMLMixin):
     """The search for C and the refit, for an estimator that has the parameters of its model."""
 
     classes_: np.ndarray

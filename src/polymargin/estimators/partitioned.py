@@ -36,6 +36,7 @@ from polymargin.solvers.partitioned import (
     PartitionedSolution,
     Strengths,
     check_settings,
+    duals_for,
     solve_partitions,
 )
 from polymargin.solvers.progress import Progress
@@ -231,8 +232,6 @@ class PartitionedLinearSVC(LinearMulticlassSVC):
             raise ValueError(f"Partitioned data need a DualSolver as solver, got {settings!r}.")
         loss = self._loss()
         check_settings(settings, loss)
-        if self.warm_start:
-            raise ValueError("warm_start is not for partitioned data: use checkpoint, or leave it.")
         if self.memory_limit is not None:
             raise ValueError(
                 "memory_limit is not for partitioned data: make the partitions smaller, or limit "
@@ -279,8 +278,19 @@ class PartitionedLinearSVC(LinearMulticlassSVC):
         problem = PartitionedProblem(X, encoding, common, strengths)
         return Prepared(X, y, nothing, False, target, problem)  # type: ignore[arg-type]
 
+    def _start_for(  # type: ignore[override]
+        self, problem: PartitionedProblem
+    ) -> list[sparse.csr_array] | None:
+        kept = getattr(self, "_warm_start_state", None)
+        if not self.warm_start or not isinstance(kept, PartitionedSolution):
+            return None
+        return duals_for(problem.source, problem.common, kept)
+
     def _solve(  # type: ignore[override]
-        self, problem: PartitionedProblem, start: None, progress: Progress | None
+        self,
+        problem: PartitionedProblem,
+        start: list[sparse.csr_array] | None,
+        progress: Progress | None,
     ) -> PartitionedSolution:
         common = problem.common
         solution = solve_partitions(
@@ -291,6 +301,8 @@ class PartitionedLinearSVC(LinearMulticlassSVC):
             max_iter=self.max_iter,
             verbose=int(self.verbose),
             keep_dual=self.store_dual,
+            start=start,
+            hold_dual=self.warm_start,
             random_state=None if self.random_state is None else common.seed,
             progress=progress,
             checkpoint=None if self.checkpoint is None else Checkpoint.of(self.checkpoint),

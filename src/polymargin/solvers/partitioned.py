@@ -12,7 +12,7 @@ from polymargin.arrays import Doubles, Floats
 from polymargin.core import instruction_set
 from polymargin.solvers.checkpoint import Checkpoint
 from polymargin.solvers.engines.newton_rounds import NewtonRounds
-from polymargin.solvers.engines.part import Common
+from polymargin.solvers.engines.part import Common, HeldDual
 from polymargin.solvers.engines.partitions import (
     PartitionEngine,
     Partitions,
@@ -21,7 +21,7 @@ from polymargin.solvers.engines.partitions import (
 )
 from polymargin.solvers.progress import Progress
 from polymargin.solvers.run import Clock
-from polymargin.solvers.solution import Outcome
+from polymargin.solvers.solution import Outcome, feasible_block
 from polymargin.solvers.stopping import Status
 from polymargin.storage import digest_of
 from polymargin.version import __version__
@@ -70,16 +70,36 @@ class PartitionedSolution(Outcome):
     intercept : ndarray of shape (n_classes,)
     duals : list of csr_array or None
         Rows ``a_i`` of the dual of each partition, where they were asked for.
+    loss : Loss
+    held : list of HeldDual or None
+        What another fit needs to begin from here, where that was asked for.
     """
 
     coef: Floats
     intercept: Floats
     duals: list[sparse.csr_array] | None = field(repr=False)
+    loss: Loss
+    held: list[HeldDual] | None = field(repr=False)
 
     def dual_coef(self) -> sparse.csr_array:
         """Rows ``a_i`` of the dual, (n, n_classes), in the order of the partitions."""
         assert self.duals is not None
         return sparse.vstack(self.duals, format="csr")
+
+
+def duals_for(
+    parts: Partitions, common: Common, solution: PartitionedSolution
+) -> list[sparse.csr_array] | None:
+    """The dual of a solution, feasible for these partitions; None where it means nothing there."""
+    held = solution.held
+    if held is None or solution.loss != common.loss or len(held) != parts.n:
+        return None
+    duals = []
+    for one, (y, c) in zip(held, parts.call("task"), strict=True):
+        if one.block.shape != (len(y), common.n_classes) or not np.array_equal(one.y, y):
+            return None
+        duals.append(feasible_block(c, one.block, one.c).astype(common.dtype))
+    return duals
 
 
 def check_settings(settings: DualSolver, loss: Loss) -> None:
@@ -100,16 +120,23 @@ def solve_partitions(
     max_iter: int,
     verbose: int = 0,
     keep_dual: bool = False,
+    start: list[sparse.csr_array] | None = None,
+    hold_dual: bool = False,
     random_state: int | None = None,
     progress: Progress | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> PartitionedSolution:
-    """Rounds of `parts` until a relative duality gap of `tol`; as `DualSolver.solve`."""
+    """Rounds of `parts` until a relative duality gap of `tol`; as `DualSolver.solve`.
+
+    `start` is a dual to begin from; with `hold_dual` the solution has what the next one needs.
+    """
     clock, settings = Clock(), common.settings
     file = None
     if checkpoint is not None:
         file = checkpoint.open(_dependencies(parts, common, strengths, tol, random_state))
     engine = _engine(parts, common, strengths, keep_dual=keep_dual)
+    if start is not None:
+        engine.start(start)
     run = settings._run(engine, tol, max_iter, clock, step="round", verbose=verbose)
     run.loop(progress, file)
     certificate, model = run.result()
@@ -128,6 +155,8 @@ def solve_partitions(
         history=run.history.arrays(),
         status=run.status,
         duals=model.dual,
+        loss=common.loss,
+        held=parts.call("held_dual") if hold_dual else None,
     )
 
 

@@ -126,12 +126,12 @@ def signed_dual(p: sparse.csr_array, y: Codes, *, coupled: bool) -> sparse.csr_a
     return (diagonal - p).astype(p.dtype).tocsr()
 
 
-def feasible_block(c: Doubles, start: DualSolution) -> sparse.csr_array:
-    """The dual of ``start``, scaled to be feasible for ``c``: block sets scale with their costs."""
-    used = np.diff(start.block.indptr) > 0
+def feasible_block(c: Doubles, block: sparse.csr_array, c_then: Doubles) -> sparse.csr_array:
+    """A dual for ``c_then``, scaled to be feasible for ``c``: block sets scale with their costs."""
+    used = np.diff(block.indptr) > 0
     if not used.any() or (c[used] == 0).any():
-        return sparse.csr_array(start.block.shape, dtype=start.block.dtype)
-    return (start.block * float(np.min(c[used] / start.c[used]))).tocsr()
+        return sparse.csr_array(block.shape, dtype=block.dtype)
+    return (block * float(np.min(c[used] / c_then[used]))).tocsr()
 
 
 def best_factor(largest: float, dual_sum: float, squared_norm: float) -> float:

@@ -106,7 +106,7 @@ class KernelEngine(Engine[sparse.csr_array]):
         if start is None:
             return
         check_start(self.problem, start)
-        block = feasible_block(self.problem.c, start)
+        block = feasible_block(self.problem.c, start.block, start.c)
         import_dual(self.blocks, block, np.dtype(np.float64))
         self._rebuild(self.all)
         self._attend(self.all)

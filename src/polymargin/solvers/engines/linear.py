@@ -157,7 +157,7 @@ class LinearEngine(SavableEngine[LinearModel]):
 
     def _take_over(self, start: DualSolution) -> None:
         check_start(self.problem, start)
-        block = feasible_block(self.state.problem.c, start)
+        block = feasible_block(self.state.problem.c, start.block, start.c)
         self.state.set_dual(block)
         V = self.state.rebuild()
         self._scale_dual(block, V, best_factor(1.0, self.state.dual_sum(), squared_norm(V)))

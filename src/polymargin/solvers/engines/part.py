@@ -68,6 +68,14 @@ class PartSeen(NamedTuple):
     n_visited: int = 0
 
 
+class HeldDual(NamedTuple):
+    """The dual ``p`` of a partition, and the costs and labels that it is for."""
+
+    block: sparse.csr_array
+    c: Doubles
+    y: Codes
+
+
 @dataclass(frozen=True)
 class Share:
     """``V_m`` of one partition, for its features, or the sum of those of several."""
@@ -238,6 +246,14 @@ class Part:
         """Rows ``a_i`` of its examples, and of which dual."""
         p, version = self.dual()
         return signed_dual(p, self.y, coupled=self.common.loss.coupled), version
+
+    def held_dual(self) -> HeldDual:
+        """What another fit needs to begin from its dual."""
+        return HeldDual(self.dual()[0], self.c, self.y)
+
+    def task(self) -> tuple[Codes, Doubles]:
+        """Labels and costs."""
+        return self.y, self.c
 
     def check_dual(self) -> None:
         """Raise where the dual is not feasible."""

@@ -35,6 +35,7 @@ from polymargin.solvers.certificate import Certificate, relative_gap, squared_no
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.engines.base import Best, SavableEngine, SavedBest, Seen
 from polymargin.solvers.engines.part import Common, Part, Share, Version, add_up
+from polymargin.solvers.solution import best_factor
 from polymargin.solvers.state import aligned_zeros, as_shown
 
 FAN_IN = 8  # shares that are added up at a time
@@ -145,6 +146,18 @@ class PartitionEngine(SavableEngine[PartitionModel]):
         self._versions: tuple[Version, ...] = ()
         self._dual_sum = 0.0
         self._constant_loss = float(sum(parts.call("constant_loss")))
+
+    def start(self, duals: Duals) -> None:
+        """Begin from these duals, or from the multiple of them that is best."""
+        self.parts.set_duals(duals)
+        self._take(self.parts.total("held"))
+        factor = best_factor(1.0, self._dual_sum, squared_norm(self._V))
+        if factor < 1.0:
+            self.parts.set_duals([(dual * factor).tocsr() for dual in duals])
+            self._take(self.parts.total("held"))
+        for weights in (self._Y, self._previous, self._mean):
+            weights[:] = self._V
+        self._follow()
 
     # --- rounds ----------------------------------------------------------------------------------
 

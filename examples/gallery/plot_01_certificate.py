@@ -16,9 +16,10 @@ X, y = load_digits(return_X_y=True)
 clf = LinearMulticlassSVC(C=1.0, tol=1e-5, random_state=0).fit(X / 16, y)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-ConvergenceDisplay.from_estimator(clf, kind="objective", x="pass", ax=left)
-left.set_title("the optimum lies between")
-ConvergenceDisplay.from_estimator(clf, x="pass", ax=right)
+ConvergenceDisplay.from_estimator(clf, kind="objective", x="pass", name="digits", ax=left)
+left.set(title="the optimum lies between", ylim=(110, 130))
+left.legend(loc="upper right", fontsize=8)
+ConvergenceDisplay.from_estimator(clf, x="pass", name="digits", ax=right)
 right.set_title("their relative distance")
 plt.show()
 

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info  # which scikit-learn needs
 from polymargin.core import instruction_set
 from polymargin.version import __version__
 
-REQUIRED = ("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "click", "rich")
+REQUIRED = ("numpy", "scipy", "scikit-learn", "joblib", "threadpoolctl", "click")
 OPTIONAL = ("pyarrow", "pandas", "polars", "matplotlib", "onnx", "skl2onnx", "dask", "distributed")
 
 

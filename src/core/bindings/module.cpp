@@ -35,7 +35,8 @@ void bind_svmlight(nb::module_& m);
 NB_MODULE(POLYMARGIN_MODULE, m) {
     nb::register_exception_translator(translate);
     // Python does not take every object apart at its end, as those of threads that still run: what
-    // nanobind calls a leak then is none, and nobody who uses the package could do anything about it.
+    // nanobind calls a leak then is none, and nobody who uses the package could do anything about
+    // it.
     nb::set_leak_warnings(false);
 #ifdef POLYMARGIN_FAIL_ALLOCATIONS
     m.def("allocations", [] { return pm::Allocations::made.load(); });

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn import get_config, set_config
 
 import polymargin
 from polymargin import (
@@ -394,7 +395,7 @@ def empty_folder() -> Iterator[Path]:
 
 def attempt(prepare: Prepare, at: int) -> str | None:
     """Interrupt a call at an instruction; what was wrong, if anything was."""
-    n_threads = threading.active_count()
+    n_threads, settings = threading.active_count(), get_config()
     with empty_folder() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         one = prepare(folder)
@@ -403,6 +404,9 @@ def attempt(prepare: Prepare, at: int) -> str | None:
             came_out = ctrl_c.during(one.call)
         except Exception as error:
             return f"{type(error).__name__} came out: {error}"
+        if get_config() != settings:
+            set_config(**settings)
+            return "scikit-learn's settings stayed changed"
         if ctrl_c.came and not came_out and not ctrl_c.in_vain:
             return "KeyboardInterrupt was swallowed"
         try:

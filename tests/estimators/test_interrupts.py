@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn import get_config, set_config
 
 from polymargin import (
     DualSolver,
@@ -14,6 +15,7 @@ from polymargin import (
     LinearMulticlassSVC,
     StreamSolver,
 )
+from polymargin.estimators._threads import alone
 from polymargin.solvers import stream
 from polymargin.solvers.engines.machine import LaRank
 from polymargin.solvers.state import State
@@ -30,6 +32,21 @@ def test_ctrl_c_at_some_instructions(name):
     total, tried, wrong = attempts(name, 8 if name in FEW else 20)
     assert tried > 0 and total > 1000
     assert wrong == {}
+
+
+def test_settings_of_scikit_learn_that_ctrl_c_left_changed_are_put_back():
+    class Trained:
+        @alone
+        def fit(self):
+            set_config(skip_parameter_validation=True)
+            raise KeyboardInterrupt
+
+    before = get_config()
+    with pytest.raises(KeyboardInterrupt):
+        Trained().fit()
+    found = get_config()
+    set_config(**before)
+    assert found == before
 
 
 @pytest.mark.slow

@@ -14,6 +14,8 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from sklearn import get_config, set_config
+
 from polymargin.arrays import Attributes
 from polymargin.estimators.compat import OF_A_RUNNING_FIT
 
@@ -34,12 +36,21 @@ def lock_of(thing: object) -> threading.RLock:
 
 
 def alone(method: Callable[Concatenate[Self, P], R]) -> Callable[Concatenate[Self, P], R]:
-    """A method that one thread at a time calls of an object; the others wait."""
+    """A method that one thread at a time calls of an object; the others wait.
+
+    Ctrl-C that comes as scikit-learn changes its settings for a moment would leave them changed,
+    and parameters unchecked from then on.
+    """
 
     @functools.wraps(method)
     def one_at_a_time(self: Self, *args: P.args, **kwargs: P.kwargs) -> R:
+        settings = get_config()
         with lock_of(self):
-            return method(self, *args, **kwargs)
+            try:
+                return method(self, *args, **kwargs)
+            except KeyboardInterrupt:
+                set_config(**settings)
+                raise
 
     return one_at_a_time
 

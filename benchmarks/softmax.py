@@ -18,6 +18,7 @@ bound. What is found is kept at once in ``results/softmax.json``, and runs known
 from __future__ import annotations
 
 import argparse
+import gc
 import multiprocessing
 import time
 import warnings
@@ -95,6 +96,8 @@ def ours(loss: str, tol: float) -> Callable[[float, float], LinearMulticlassSVC]
 def _run(data: datasets.Dataset, model: Any, loss: str, C: float, pipe: Any) -> None:
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        gc.collect()  # which would copy what is shared with the parent, a fault for every page
+        gc.freeze()
         began = time.process_time()
         model.fit(data.X_train, data.y_train)
         seconds = time.process_time() - began

@@ -64,7 +64,7 @@ def held(dask_worker: Any) -> list[int]:
 
 def check_freed(client: Client) -> None:
     """Dask lets go of what nobody wants in its own time."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while True:
         found = client.run(held)
         if all(one == [0, 0] for one in found.values()):

@@ -59,7 +59,7 @@ def test_worker_processes_give_the_same_bits(data, n_jobs, method):
     fit = functools.partial(fit_coef, data, {"loss": "weston_watkins"}, n_jobs=n_jobs)
     here = fit()  # before the fork, so that a thread pool of the parent would be inherited
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(method)) as pool:
-        there = [pool.submit(fit).result(timeout=120) for _ in range(2)]
+        there = [pool.submit(fit).result(timeout=600) for _ in range(2)]
     for coef in there:
         np.testing.assert_array_equal(coef, here)
 

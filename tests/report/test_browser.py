@@ -10,6 +10,17 @@ from polymargin.report import write_report
 from tests.report.conftest import LABELS
 
 
+PATIENCE = 300_000  # milliseconds; the machine may be busy
+
+LATE = """<!doctype html><html><head><meta http-equiv="Content-Security-Policy"
+content="default-src 'none'; script-src 'unsafe-inline'"></head><body><div class="chart"></div>
+<script>setTimeout(() => {
+  document.querySelector(".chart").append(
+    document.createElementNS("http://www.w3.org/2000/svg", "svg"));
+  document.documentElement.dataset.ready = "true";
+}, 700)</script></body></html>"""
+
+
 class Opened:
     """A page with everything it said and asked for."""
 
@@ -21,10 +32,16 @@ class Opened:
         self.page.on("pageerror", lambda error: self.said.append(str(error)))
         self.page.on("dialog", lambda dialog: (self.said.append("dialog"), dialog.dismiss()))
         self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.set_default_timeout(PATIENCE)
         self.page.goto(path.as_uri())
-        self.page.wait_for_function("document.documentElement.dataset.ready === 'true'")
-        drawn = f"document.querySelectorAll('.chart svg').length === {n_charts}"
-        self.page.wait_for_function(drawn)
+        self.ready(n_charts)
+
+    def ready(self, n_charts):
+        """Wait by selectors: predicates are polled through eval, which a report's policy forbids."""
+        self.page.locator("html[data-ready=true]").wait_for(state="attached")
+        if n_charts:
+            self.page.locator(".chart svg").nth(n_charts - 1).wait_for(state="attached")
+        assert self.page.locator(".chart svg").count() == n_charts
 
     def column(self, table, index):
         return self.page.eval_on_selector_all(
@@ -39,6 +56,14 @@ def path(tmp_path_factory, awkward):
     target = tmp_path_factory.mktemp("report") / "report.html"
     write_report(target, model, X, y)
     return target
+
+
+def test_a_page_that_is_not_ready_at_the_first_look_is_waited_for(browser, tmp_path):
+    path = tmp_path / "late.html"
+    path.write_text(LATE)
+    late = Opened(browser, path, n_charts=1)
+    assert late.said == []
+    late.context.close()
 
 
 @pytest.fixture

@@ -136,7 +136,7 @@ def test_the_bar_is_drawn_while_a_pass_goes_on(terminal, monkeypatch):
     monkeypatch.setattr(show, "BETWEEN", 0.01)
     with show.telling("pass", 1):
         for _ in range(4):
-            assert terminal.drawn.acquire(timeout=60)
+            assert terminal.drawn.acquire(timeout=600)
     assert "first pass" in terminal.getvalue()
     assert terminal.getvalue().endswith("\r")  # nothing is left of it
 
@@ -206,7 +206,7 @@ def test_in_a_notebook_the_cell_has_a_bar_that_becomes_the_result():
     watched = textwrap.dedent(WAITS).replace("TerminalLine", "NotebookCell")
     code = (DIGITS, watched, "print(len(drawn) > 20, any('left' in d for d in drawn))")
     nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in code])
-    nb = nbclient.NotebookClient(nb, timeout=120, kernel_name="python3").execute()
+    nb = nbclient.NotebookClient(nb, timeout=600, startup_timeout=600).execute()
     (shown,) = nb.cells[1].outputs  # one display, which was updated
     assert shown.output_type == "display_data"
     assert re.fullmatch(r"pass +\d+  gap \S+ \(certified\)  time \S+ s", shown.data["text/plain"])

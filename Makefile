@@ -7,6 +7,7 @@ OLDEST_VENV ?= .venv-oldest
 SANITIZE_VENV ?= .venv-sanitize
 THREADS_VENV ?= .venv-threads
 ALLOCATIONS_VENV ?= .venv-allocations
+RELEASE_VENV ?= .venv-release
 PYTEST_WORKERS ?= 2
 # of the kernels: what this machine runs; `all`, as wheels have them, takes half as long again
 INSTRUCTION_SETS ?= local
@@ -14,6 +15,7 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 BASE ?= HEAD~1
 REGRESSION_ARGS ?=
+RELEASE_ARGS ?=
 PAPERS_ARGS ?=
 FUZZ_SECONDS ?= 60
 GALLERY ?= yes
@@ -54,7 +56,7 @@ SANITIZER_RUNTIMES = $(foreach library,asan ubsan stdc++,$(shell $(CXX) -print-f
 .DEFAULT_GOAL := help
 .PHONY: allocations fuzz hunt soak
 .PHONY: help demo demo-scale docs test test-oldest lint format bench bench-embeddings bench-full bench-kernel bench-path bench-regression bench-stream \
-	results papers papers-full sanitize sanitize-threads clean
+	results papers papers-full release-check sanitize sanitize-threads clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1 /' | \
@@ -171,8 +173,11 @@ hunt: $(VENV)/.extra-test ## look for wrong models among HUNT_COUNT random probl
 soak: $(VENV)/.extra-test ## fits, streams, files, interrupts and kills for SOAK_SECONDS; nothing may grow
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python tools/soak.py --seconds $(SOAK_SECONDS)
 
+release-check: $(RELEASE_VENV)/.tools ## all that can be checked of a release without publishing it
+	$(RELEASE_VENV)/$(BIN_DIR)/python tools/release_check.py $(RELEASE_ARGS)
+
 clean: ## remove environments, builds and caches
-	rm -rf $(VENV) $(OLDEST_VENV) $(SANITIZE_VENV) $(THREADS_VENV) $(ALLOCATIONS_VENV) build dist wheelhouse
+	rm -rf $(VENV) $(OLDEST_VENV) $(SANITIZE_VENV) $(THREADS_VENV) $(ALLOCATIONS_VENV) $(RELEASE_VENV) build dist wheelhouse
 	rm -rf docs/api docs/gallery
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -223,6 +228,15 @@ $(OLDEST_VENV)/.package: $(OLDEST_VENV)/.created $(VENV)/.wheel tests/oldest.py
 	$(OLDEST_BIN)/python -m pip install --quiet --force-reinstall --no-deps "$(WHEEL)"
 	$(OLDEST_BIN)/python -m pip install --quiet --constraint $(OLDEST_VENV)/constraints.txt \
 		--only-binary numpy,scipy,scikit-learn "$(WHEEL)[test]"
+	@touch $@
+
+# Its tools alone: what is checked is built and installed in environments of its own.
+$(RELEASE_VENV)/.tools: pyproject.toml
+	$(PYTHON) -m venv $(RELEASE_VENV)
+	$(RELEASE_VENV)/$(BIN_DIR)/python -c 'import tomllib; \
+		print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["release"], sep="\n")' \
+		> $(RELEASE_VENV)/requirements.txt
+	$(RELEASE_VENV)/$(BIN_DIR)/python -m pip install --quiet --requirement $(RELEASE_VENV)/requirements.txt
 	@touch $@
 
 $(SANITIZE_VENV)/.package: $(SOURCES)

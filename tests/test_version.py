@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
-from pathlib import Path
+from importlib import metadata
 
 import polymargin
 from polymargin import version
 
 
 def test_the_package_and_its_metadata_agree():
-    text = (Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8")
-    assert polymargin.__version__ == version.__version__
-    assert version.__version__ == tomllib.loads(text)["project"]["version"]
+    assert polymargin.__version__ == version.__version__ == metadata.version("polymargin")

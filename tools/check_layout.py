@@ -25,7 +25,7 @@ NOT_OF_THE_PACKAGE = {
     "reference",
 }  # folders of tests
 NO_TESTS_OF_THEIR_OWN = {"io", "assets", "engines", "newton"}  # a face, styles; tests/solvers
-OTHER_TESTS = {"oldest", "layout"}  # of the dependencies, of this file
+OTHER_TESTS = {"oldest", "layout", "release"}  # of what is needed, of this, of what is shipped
 
 
 def folder_of(module: str) -> str:

@@ -133,9 +133,12 @@ def test_a_client_that_is_killed_goes_on_from_its_checkpoint(
 def test_no_workers_is_an_error_and_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "PATIENCE", 1.0)
     X, y = blobs()
-    with LocalCluster(n_workers=0, dashboard_address=":0") as none, Client(none) as client:
-        with pytest.raises(ConnectionError, match="no Dask worker"):
-            DaskLinearMulticlassSVC(**PARAMS, client=client).fit(*chunked(X, y, 4))
+    with (
+        LocalCluster(n_workers=0, dashboard_address=":0") as none,
+        Client(none) as client,
+        pytest.raises(ConnectionError, match="no Dask worker"),
+    ):
+        DaskLinearMulticlassSVC(**PARAMS, client=client).fit(*chunked(X, y, 4))
 
 
 LONG = PARAMS | {"tol": 1e-3, "max_iter": 10_000, "solver": DualSolver(newton=False)}

@@ -7,7 +7,9 @@ import json
 import pickle
 import subprocess
 import sys
+import sysconfig
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -125,3 +127,28 @@ def test_shallow_copies_of_a_machine_do_not_mix_up_their_classes():
         clf.partial_fit(X[y == 3], y[y == 3])
     deep = pickle.loads(pickle.dumps(other)).partial_fit(X, y)
     assert deep.classes_.tolist() == [0, 1, 2, 3] and other.classes_.tolist() == [0, 1, 2]
+
+
+def fitted(C: float) -> LinearMulticlassSVC:
+    X, y = make_problem(600, 30, 7, seed=4)
+    return LinearMulticlassSVC(C=C, tol=1e-4, random_state=0).fit(X, y)
+
+
+def test_fits_in_many_threads_find_what_one_alone_finds():
+    """With the interpreter's lock or, in a free-threaded interpreter, without."""
+    values = [0.01 * 1.5**k for k in range(8)]
+    alone = [fitted(C) for C in values]
+    with ThreadPoolExecutor(16) as pool:
+        together = list(pool.map(fitted, values * 4))
+    for clf, C in zip(together, values * 4, strict=True):
+        same = alone[values.index(C)]
+        np.testing.assert_array_equal(clf.coef_, same.coef_)
+        assert clf.n_iter_ == same.n_iter_ and clf.dual_gap_ == same.dual_gap_
+
+
+@pytest.mark.skipif(
+    not sysconfig.get_config_var("Py_GIL_DISABLED"), reason="needs a free-threaded interpreter"
+)
+def test_the_lock_of_the_interpreter_stays_off():
+    command = "import polymargin, sys; sys.exit(sys._is_gil_enabled())"
+    subprocess.run([sys.executable, "-W", "error", "-c", command], cwd=ROOT, check=True)

@@ -9,7 +9,6 @@ from polymargin import LinearMulticlassSVC
 from polymargin.report import write_report
 from tests.report.conftest import LABELS
 
-
 PATIENCE = 300_000  # milliseconds; the machine may be busy
 
 LATE = """<!doctype html><html><head><meta http-equiv="Content-Security-Policy"
@@ -37,7 +36,7 @@ class Opened:
         self.ready(n_charts)
 
     def ready(self, n_charts):
-        """Wait by selectors: predicates are polled through eval, which a report's policy forbids."""
+        """Wait by selectors: predicates are polled through eval, which the policy forbids."""
         self.page.locator("html[data-ready=true]").wait_for(state="attached")
         if n_charts:
             self.page.locator(".chart svg").nth(n_charts - 1).wait_for(state="attached")

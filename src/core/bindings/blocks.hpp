@@ -6,8 +6,7 @@
 
 #include "bindings/common.hpp"
 #include "bindings/losses.hpp"
-#include "sweeps/objective.hpp"
-#include "sweeps/visit.hpp"
+#include "sweeps/visitor.hpp"
 
 namespace pm_bind {
 
@@ -19,7 +18,8 @@ class Blocks : public pm::OneUser {
            Vector<const double> squared_norm, Vector<T> threshold, Vector<double> gap)
         : OneUser("another thread is using this engine: give each thread one of its own"),
           loss_(loss.any),
-          dual_(static_cast<std::int64_t>(y.shape(0)), n_classes, is_dense(loss.any)),
+          visitor_(loss_),
+          dual_(static_cast<std::int64_t>(y.shape(0)), n_classes, visitor_.dense_rows),
           y_(y),
           c_(c),
           squared_norm_(squared_norm),
@@ -67,8 +67,7 @@ class Blocks : public pm::OneUser {
 
     double dual_sum() {
         nb::gil_scoped_release release;
-        return std::visit([&](const auto& loss) { return pm::dual_sum(loss, examples_, dual_); },
-                          loss_);
+        return pm::dual_sum(loss_, examples_, dual_);
     }
 
     // Entries per row, then the entries, rows in order: the dual as CSR arrays; with `zeros` also
@@ -159,15 +158,12 @@ class Blocks : public pm::OneUser {
                     "order points outside the data");
     }
 
-    pm::AnyLoss loss_;
+    const pm::AnyLoss loss_;
+    pm::Visitor<T> visitor_;  // of loss_
     pm::ClassRanges<T> dual_;
     pm::Examples<T> examples_;
 
   private:
-    static bool is_dense(const pm::AnyLoss& loss) {
-        return std::visit(
-            [](const auto& one) { return pm::has_dense_rows<std::decay_t<decltype(one)>>; }, loss);
-    }
     const T* values(std::int64_t i) const {
         return dual_.whole().dense() ? dual_.whole().values(i) : nullptr;
     }

@@ -42,12 +42,8 @@ class KernelBlocks : public Blocks<double> {
                                           {neighbour_passes, neighbour_stop, 0.0}};
         const double bytes = double(m * classes) * sizeof(double);
         const auto totals = pm::making("the buffers of a working set", bytes, [&] {
-            return std::visit(
-                [&](const auto& loss) {
-                    return pm::solve_working_set(loss, examples_, dual_.whole(), working, policy,
-                                                 pm::SmallRandom(seed));
-                },
-                loss_);
+            return pm::solve_working_set(visitor_, examples_, dual_.whole(), working, policy,
+                                         pm::SmallRandom(seed));
         });
         return {totals.gap, totals.dual, totals.moved};
     }
@@ -60,12 +56,8 @@ class KernelBlocks : public Blocks<double> {
         require(loss.shape(0) == rows.shape(0) && gap.shape(0) == rows.shape(0),
                 "loss and gap must have one entry per row");
         nb::gil_scoped_release release;
-        return std::visit(
-            [&](const auto& one) {
-                return pm::evaluate_scores(one, F.data(), rows.data(), std::int64_t(rows.shape(0)),
-                                           examples_, dual_.whole(), loss.data(), gap.data());
-            },
-            loss_);
+        return pm::evaluate_scores(visitor_, F.data(), rows.data(), std::int64_t(rows.shape(0)),
+                                   examples_, dual_, loss.data(), gap.data());
     }
 };
 

@@ -10,6 +10,7 @@
 #include "bindings/blocks.hpp"
 #include "bindings/rows.hpp"
 #include "sweeps/extrapolate.hpp"
+#include "sweeps/objective.hpp"
 #include "sweeps/rebuild.hpp"
 #include "sweeps/sweep_blocked.hpp"
 #include "sweeps/sweep_by_class.hpp"
@@ -87,14 +88,14 @@ class LinearEngine : public Blocks<T> {
         const auto totals = pm::making("the buffers of a sweep", bytes, [&] {
             pm::Team& team = team_.of(threads);
             return std::visit(
-                [&](const auto& loss, const auto& X) {
+                [&](const auto& X) {
                     constexpr bool is_dense =
                         std::is_same_v<std::decay_t<decltype(X)>, pm::DenseMatrix<T>>;
-                    [[maybe_unused]] constexpr bool lists =
-                        !pm::has_dense_rows<std::decay_t<decltype(loss)>>;
+                    const auto& visitor = this->visitor_;
+                    const bool listed = mode == "listed" && !visitor.dense_rows;
                     if constexpr (is_dense)
                         if (mode == "blocked")
-                            return pm::sweep_blocked(loss, X, this->examples_, this->dual_,
+                            return pm::sweep_blocked(visitor, X, this->examples_, this->dual_,
                                                      W.data(), ld, order.data(), count, scale,
                                                      team);
                     return pm::sweep_ranges(
@@ -103,26 +104,22 @@ class LinearEngine : public Blocks<T> {
                             T* columns = W.data() + first;
                             if constexpr (is_dense) {
                                 if (mode == "by_class")
-                                    return pm::sweep_all_by_class(loss, X, ex, dual, columns, ld,
+                                    return pm::sweep_all_by_class(visitor, X, ex, dual, columns, ld,
                                                                   width, order.data(), count,
                                                                   scale);
-                                if constexpr (lists)
-                                    if (mode == "listed" &&
-                                        count >= ex.n_classes)  // worth a copy of W
-                                        return pm::sweep_listed_by_class(loss, X, ex, dual, columns,
-                                                                         ld, width, order.data(),
-                                                                         count, scale);
+                                if (listed && count >= ex.n_classes)  // worth a copy of W
+                                    return pm::sweep_listed_by_class(visitor, X, ex, dual, columns,
+                                                                     ld, width, order.data(), count,
+                                                                     scale);
                             }
-                            if constexpr (lists)
-                                if (mode == "listed")
-                                    return pm::sweep_listed_classes(loss, X, ex, dual, columns, ld,
-                                                                    width, order.data(), count,
-                                                                    scale);
-                            return pm::sweep_all_classes(loss, X, ex, dual, columns, ld, width,
+                            if (listed)
+                                return pm::sweep_listed_classes(visitor, X, ex, dual, columns, ld,
+                                                                width, order.data(), count, scale);
+                            return pm::sweep_all_classes(visitor, X, ex, dual, columns, ld, width,
                                                          order.data(), count, scale);
                         });
                 },
-                this->loss_, X_);
+                X_);
         });
         return {totals.gap, totals.loss, totals.dual, totals.moved, totals.entries};
     }
@@ -140,15 +137,15 @@ class LinearEngine : public Blocks<T> {
         const double bytes = double(n) / pm::kRowsSummed * double(count + 1) * sizeof(double);
         pm::making("the sums of a certificate", bytes, [&] {
             std::visit(
-                [&](const auto& one, const auto& X) {
+                [&](const auto& X) {
                     std::vector<double> parts((X.n / pm::kRowsSummed + 1) * count, 0.0);
-                    pm::evaluate_examples(one, X, W.data(), ld, this->examples_, this->dual_,
-                                          team_.of(threads), loss.data(), gap.data(),
+                    pm::evaluate_examples(this->visitor_, X, W.data(), ld, this->examples_,
+                                          this->dual_, team_.of(threads), loss.data(), gap.data(),
                                           {factors.data(), static_cast<int>(count), parts.data()});
                     for (std::size_t at = 0; at < parts.size(); ++at)
                         sums.data()[at % count] += parts[at];
                 },
-                this->loss_, X_);
+                X_);
         });
     }
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "sweeps/visit.hpp"
+#include "sweeps/visitor.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -18,13 +18,6 @@ std::vector<std::string> loss_names() {
     pm::for_each_loss([&]<class L>(std::type_identity<L>) {
         if (!pm::is_smoothed<L>) names.emplace_back(L::name);
     });
-    return names;
-}
-
-std::vector<std::string> restricted_methods(const Loss& loss) {
-    std::vector<std::string> names;
-    for (const auto& entry : pm::kMethods<double>)
-        if (pm::solves(entry, loss.any)) names.emplace_back(entry.name);
     return names;
 }
 
@@ -44,26 +37,24 @@ void solve_restricted(const Loss& any, const std::string& method, double tol, Ma
     std::vector<T> b(padded), p(padded);
     pm::Block<T> block(padded);
     pm::MethodWork<T> work;
-    std::visit(
-        [&](const auto& given) {
-            const auto loss = pm::limited_to(given, m);
-            for (std::int64_t i = 0; i < rows; ++i) {
-                T* row = P.data() + i * m;
-                const double bound = c.data()[i];
-                const T hint = guess.data()[i];
-                std::copy_n(B.data() + i * m, m, b.data());
-                std::fill(b.begin() + m, b.end(), -pm::kInfinity<T>);
-                std::copy_n(row, m, p.data());
-                if (solve == nullptr)
-                    loss.solve(b.data(), padded, bound, 1.0, hint, block);
-                else
-                    solve({b.data(), p.data(), padded, bound, loss.cap(bound), tol, hint}, block,
-                          work);
-                std::fill_n(row, m, T(0));
-                for (int e = 0; e < block.count; ++e) row[block.classes[e]] = block.p[e];
-            }
-        },
-        any.any);
+    const pm::AnyLoss loss = pm::limited_to(any.any, m);
+    const pm::Visitor<T> visitor(loss);
+    for (std::int64_t i = 0; i < rows; ++i) {
+        T* row = P.data() + i * m;
+        const double bound = c.data()[i];
+        const T hint = guess.data()[i];
+        std::copy_n(B.data() + i * m, m, b.data());
+        std::fill(b.begin() + m, b.end(), -pm::kInfinity<T>);
+        std::copy_n(row, m, p.data());
+        if (solve == nullptr) {
+            visitor.solve(b.data(), padded, bound, 1.0, hint, block);
+        } else {
+            const double cap = std::visit([&](const auto& l) { return l.cap(bound); }, loss);
+            solve({b.data(), p.data(), padded, bound, cap, tol, hint}, block, work);
+        }
+        std::fill_n(row, m, T(0));
+        for (int e = 0; e < block.count; ++e) row[block.classes[e]] = block.p[e];
+    }
 }
 
 // The values of a loss: at scores, where y is given, else at rows of margins.
@@ -79,15 +70,12 @@ void loss_values(const Loss& any, Matrix2<const double> rows, Vector<const std::
     std::vector<double> h(padded, -pm::kInfinity<double>);
     pm::Block<double> work(padded);
     nb::gil_scoped_release release;
-    std::visit(
-        [&](const auto& loss) {
-            for (std::size_t i = 0; i < rows.shape(0); ++i) {
-                std::copy_n(rows.data() + i * width, width, h.data());
-                if (scores) pm::margins_from_scores(loss, h.data(), width, padded, y.data()[i]);
-                out.data()[i] = loss.value(h.data(), padded, work);
-            }
-        },
-        any.any);
+    const pm::Visitor<double> visitor(any.any);
+    for (std::size_t i = 0; i < rows.shape(0); ++i) {
+        std::copy_n(rows.data() + i * width, width, h.data());
+        if (scores) visitor.margins(h.data(), width, padded, y.data()[i]);
+        out.data()[i] = visitor.value(h.data(), padded, work);
+    }
 }
 
 template <class T>
@@ -115,8 +103,9 @@ void bind_losses(nb::module_& m) {
                      [](const Loss& loss) {
                          return std::visit([](const auto& l) { return l.has_violation; }, loss.any);
                      })
-        .def_prop_ro("methods", &restricted_methods,
-                     "Of the restricted problem, the default first.")
+        .def_prop_ro(
+            "methods", [](const Loss& loss) { return pm::method_names(loss.any); },
+            "Of the restricted problem, the default first.")
         .def(
             "at_zero",
             [](const Loss& loss, int n_classes) {

@@ -6,7 +6,7 @@
 
 #include "bindings/common.hpp"
 #include "losses/table.hpp"
-#include "restricted/methods.hpp"
+#include "restricted/choice.hpp"
 
 namespace pm_bind {
 

@@ -115,11 +115,11 @@ class StreamEngine {
             require(y.data()[i] >= 0 && y.data()[i] < width(), "class code out of range");
         }
         std::visit(
-            [&](const auto& loss, const auto& X) {
-                stream_.learn(loss, pm::part_of(X, first, n), y.data(), c.data(), norms.data(),
+            [&](const auto& X) {
+                stream_.learn(pm::part_of(X, first, n), y.data(), c.data(), norms.data(),
                               weights_.W, weights_.U, weights_.ld);
             },
-            stream_.set.loss, matrix);
+            matrix);
     }
 
     Matrix2<T> scores(const Rows<T>& rows) const {

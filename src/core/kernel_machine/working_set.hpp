@@ -15,7 +15,7 @@
 
 #include "base/random.hpp"
 #include "kernel_machine/row_sums.hpp"
-#include "sweeps/visit_dense.hpp"
+#include "sweeps/visitor.hpp"
 
 namespace pm {
 
@@ -79,8 +79,8 @@ inline void shuffle(std::vector<T>& order, SmallRandom& random) {
 
 // Passes of visits over a set, after the first one only to the classes in the dual rows. found[i]:
 // the share of the gap that the first pass found.
-template <class Loss, class T>
-VisitTotals visit_set(const Loss& loss, Examples<double>& ex, DualRows<double>& dual,
+template <class T>
+VisitTotals visit_set(const Visitor<double>& visitor, Examples<double>& ex, DualRows<double>& dual,
                       const WorkingSet<T>& set, WorkingSetLimits limits, VisitScratch<double>& w,
                       double* found, std::vector<std::int32_t>& order, SmallRandom& random) {
     const int padded = round_up_lanes<double>(ex.n_classes);
@@ -94,9 +94,9 @@ VisitTotals visit_set(const Loss& loss, Examples<double>& ex, DualRows<double>& 
         for (const std::int64_t i : order) {
             const std::int64_t example = set.examples[i];
             bool moved;
-            if (pass == 0 || has_dense_rows<Loss>) {
+            if (pass == 0 || visitor.dense_rows) {
                 for (int l = 0; l < ex.n_classes; ++l) w.s[l] = double(set.S[l * m + i]);
-                moved = visit_full(loss, w, padded, ex, dual, example, 1.0, totals);
+                moved = visitor.full(w, padded, ex, dual, example, 1.0, totals);
                 if (pass == 0) found[i] = ex.gap[example];
             } else {
                 const int listed = dual.count(example);
@@ -104,7 +104,7 @@ VisitTotals visit_set(const Loss& loss, Examples<double>& ex, DualRows<double>& 
                 const auto* row = dual.row(example);
                 for (int e = 0; e < listed; ++e) w.s[e] = double(set.S[row[e].cls * m + i]);
                 w.s[listed] = double(set.S[ex.y[example] * m + i]);
-                moved = visit_listed_classes(loss, w, ex, dual, example, 1.0, totals);
+                moved = visitor.listed(w, ex, dual, example, 1.0, totals);
             }
             if (!moved) continue;
             add_along_set(w.classes.data(), w.change.data(), w.touched, set.G + i * set.ldg, m,
@@ -195,10 +195,10 @@ void neighbours_last(std::vector<std::int32_t>& waiting, std::int64_t size,
 // Updates the blocks of a working set, neighbourhood by neighbourhood: examples that resemble each
 // other are the ones that undo each other's updates, and the Gram matrix of a few of them stays in
 // a cache. S is brought up to date and change added to.
-template <class Loss, class T>
-VisitTotals solve_working_set(const Loss& loss, Examples<double>& ex, DualRows<double>& dual,
-                              const WorkingSet<T>& set, const WorkingSetPolicy& policy,
-                              SmallRandom random) {
+template <class T>
+VisitTotals solve_working_set(const Visitor<double>& visitor, Examples<double>& ex,
+                              DualRows<double>& dual, const WorkingSet<T>& set,
+                              const WorkingSetPolicy& policy, SmallRandom random) {
     const WorkingSetLimits& limits = policy.set;
     VisitScratch<double> w(round_up_lanes<double>(ex.n_classes));
     const std::int64_t most = std::min(set.m, policy.neighbours);
@@ -223,7 +223,7 @@ VisitTotals solve_working_set(const Loss& loss, Examples<double>& ex, DualRows<d
             neighbours_last(waiting, size, set, inverse, work);
             const std::int32_t* positions = waiting.data() + waiting.size() - size;
             const WorkingSet<T>& part = few.gather(set, positions, size);
-            totals += visit_set(loss, ex, dual, part, policy.neighbourhood, w, few.found.data(),
+            totals += visit_set(visitor, ex, dual, part, policy.neighbourhood, w, few.found.data(),
                                 few.order, random);
             few.scatter(set, positions);
             for (std::int64_t i = 0; i < size; ++i) found[positions[i]] = few.found[i];
@@ -241,42 +241,28 @@ VisitTotals solve_working_set(const Loss& loss, Examples<double>& ex, DualRows<d
 
 // value[r] = c_i loss_i and gap[r], its share of the gap, for the examples rows[r], whose scores
 // are the rows of F; returns sum_i a_i.F_i, their share of ||W||^2.
-template <class Loss>
-double evaluate_scores(const Loss& loss, const double* F, const std::int64_t* rows,
-                       std::int64_t count, const Examples<double>& ex, const DualRows<double>& dual,
-                       double* value, double* gap) {
+inline double evaluate_scores(const Visitor<double>& visitor, const double* F,
+                              const std::int64_t* rows, std::int64_t count,
+                              const Examples<double>& ex, const ClassRanges<double>& dual,
+                              double* value, double* gap) {
     const int padded = round_up_lanes<double>(ex.n_classes);
     std::vector<double> s(padded);
-    Block<double> work(padded);
+    ShareScratch work(padded);
     double norm = 0;
     for (std::int64_t r = 0; r < count; ++r) {
         const std::int64_t i = rows[r];
-        value[r] = gap[r] = 0;
-        if (ex.c[i] == 0) continue;
-        std::copy_n(F + r * ex.n_classes, ex.n_classes, s.data());
-        const double s_true = s[ex.y[i]];
-        margins_from_scores(loss, s.data(), ex.n_classes, padded, ex.y[i]);
-        value[r] = ex.c[i] * loss.value(s.data(), padded, work);
-        if (ex.squared_norm[i] == 0) continue;
-        if constexpr (has_dense_rows<Loss>) {
-            const double* p = dual.values(i);
-            gap[r] = value[r];  // where p is zero
-            if (p == nullptr) continue;
-            for (int j = 0; j < ex.n_classes; ++j)
-                norm += p[j] * (s_true - F[r * ex.n_classes + j]);
-            gap[r] = gap_share(value[r], block_sums(p, s.data(), padded).p_dot_h,
-                               loss.conjugate_of_all(p, padded, ex.c[i]));
-            continue;
-        }
-        const auto* row = dual.row(i);
-        for (int e = 0; e < dual.count(i); ++e) {
-            const double p = row[e].p, score = F[r * ex.n_classes + row[e].cls];
-            const bool own = row[e].cls == ex.y[i];  // one-vs-rest only
-            norm += Loss::coupled ? p * (s_true - score) : (own ? p * score : -p * score);
-        }
-        const double p_dot_h =
-            inner_product(row, dual.count(i), s.data(), [row](int e) { return row[e].cls; });
-        gap[r] = gap_share(value[r], p_dot_h, loss.conjugate(row, dual.count(i), ex.c[i]));
+        const double* scores = F + r * ex.n_classes;
+        const double s_true = scores[ex.y[i]];
+        std::copy_n(scores, ex.n_classes, s.data());
+        const Share share = visitor.share(s.data(), padded, ex, dual, i, {}, work);
+        value[r] = share.value;
+        gap[r] = share.gap;
+        if (ex.c[i] == 0 || ex.squared_norm[i] == 0) continue;
+        dual.for_each_entry(i, [&](const DualEntry<double>& entry) {
+            const bool own = entry.cls == ex.y[i];  // one-vs-rest only
+            const double score = scores[entry.cls];
+            norm += entry.p * (visitor.coupled ? s_true - score : (own ? score : -score));
+        });
     }
     return norm;
 }

@@ -60,21 +60,21 @@ class CsrRows {
     template <class X, class Sink>
     void products(const X& x, std::int64_t m, const SlotList& slots, Sink&& sink) {
         place_.resize(d_, 0);
+        const auto count = std::int64_t(slots.size());
         for (std::int64_t i = 0; i < m;) {
             const auto group = [&](std::int64_t l) { return x(i + l); };
-            const auto to = [&](std::int64_t l, std::int64_t first, std::int64_t n, const T* p) {
-                sink(i + l, first, n, p);
-            };
-            const auto width = std::min<std::int64_t>(m - i, kWidest * kLanes<T>);
-            if (width == 1)
-                of_one(group, slots, to);
-            else if (width <= kLanes<T>)
-                of_group<1>(group, width, slots, to);
-            else if (width <= 2 * kLanes<T>)
-                of_group<2>(group, width, slots, to);
-            else
-                of_group<kWidest>(group, width, slots, to);
-            i += width;
+            const auto n = std::min<std::int64_t>(m - i, kWidest * kLanes<T>);
+            const std::int64_t width = width_for(n);
+            lay_out(group, n, width);
+            tile_.resize(n * kColumns);
+            for (std::int64_t first = 0; first < count; first += kColumns) {
+                const std::int64_t columns = std::min(kColumns, count - first);
+                fill_tile(n, width, slots.data() + first, columns);
+                for (std::int64_t l = 0; l < n; ++l)
+                    sink(i + l, first, columns, tile_.data() + l * kColumns);
+            }
+            clear(group, n);
+            i += n;
         }
     }
 
@@ -112,40 +112,50 @@ class CsrRows {
         }
     }
 
-    template <int NV, class X, class Sink>
-    void of_group(const X& x, std::int64_t n, const SlotList& slots, Sink&& sink) {
-        using V = Vec<T>;
-        constexpr std::int64_t width = NV * kLanes<T>;
-        lay_out(x, n, width);
-        tile_.resize(width * kColumns);
-        const auto count = std::int64_t(slots.size());
-        for (std::int64_t first = 0; first < count; first += kColumns) {
-            const std::int64_t columns = std::min(kColumns, count - first);
-            for (std::int64_t j = 0; j < columns; ++j) {
-                const Row z = row(slots[first + j]);
-                V sum[NV];
-                PM_UNROLL for (int v = 0; v < NV; ++v) sum[v] = V::set1(T(0));
-                for (std::int64_t e = 0; e < z.count; ++e) {
-                    const T* line = lines_.data() + place_[z.index_[e]] * width;
-                    const V value = V::set1(z.value_[e]);
-                    PM_UNROLL for (int v = 0; v < NV; ++v) sum[v] =
-                        V::fma(value, V::load(line + v * kLanes<T>), sum[v]);
-                }
-                T sums[width];
-                PM_UNROLL for (int v = 0; v < NV; ++v) sum[v].store(sums + v * kLanes<T>);
-                for (std::int64_t l = 0; l < n; ++l) tile_[l * kColumns + j] = sums[l];
-            }
-            for (std::int64_t l = 0; l < n; ++l) sink(l, first, columns, &tile_[l * kColumns]);
-        }
-        clear(x, n);
+    // Values in a line: of one example, or whole vectors of them.
+    static std::int64_t width_for(std::int64_t n) {
+        if (n == 1) return 1;
+        const std::int64_t vectors = (n + kLanes<T> - 1) / kLanes<T>;
+        return (vectors <= 2 ? vectors : kWidest) * kLanes<T>;
     }
 
-    template <class X, class Sink>
-    void of_one(const X& x, const SlotList& slots, Sink&& sink) {
-        lay_out(x, 1, 1);
-        const auto count = std::int64_t(slots.size());
-        tile_.resize(count);
-        for (std::int64_t j = 0; j < count; ++j) {
+    // Products of the `n` examples laid out with these patterns, a row of the tile each. Not a part
+    // of `products`, which is compiled for every kind of x.
+    void fill_tile(std::int64_t n, std::int64_t width, const std::int32_t* slots,
+                   std::int64_t columns) {
+        if (width == 1)
+            fill_for_one(slots, columns);
+        else if (width == kLanes<T>)
+            fill_for_group<1>(n, slots, columns);
+        else if (width == 2 * kLanes<T>)
+            fill_for_group<2>(n, slots, columns);
+        else
+            fill_for_group<kWidest>(n, slots, columns);
+    }
+
+    template <int NV>
+    PM_NOINLINE void fill_for_group(std::int64_t n, const std::int32_t* slots,
+                                    std::int64_t columns) {
+        using V = Vec<T>;
+        constexpr std::int64_t width = NV * kLanes<T>;
+        for (std::int64_t j = 0; j < columns; ++j) {
+            const Row z = row(slots[j]);
+            V sum[NV];
+            PM_UNROLL for (int v = 0; v < NV; ++v) sum[v] = V::set1(T(0));
+            for (std::int64_t e = 0; e < z.count; ++e) {
+                const T* line = lines_.data() + place_[z.index_[e]] * width;
+                const V value = V::set1(z.value_[e]);
+                PM_UNROLL for (int v = 0; v < NV; ++v) sum[v] =
+                    V::fma(value, V::load(line + v * kLanes<T>), sum[v]);
+            }
+            T sums[width];
+            PM_UNROLL for (int v = 0; v < NV; ++v) sum[v].store(sums + v * kLanes<T>);
+            for (std::int64_t l = 0; l < n; ++l) tile_[l * kColumns + j] = sums[l];
+        }
+    }
+
+    PM_NOINLINE void fill_for_one(const std::int32_t* slots, std::int64_t columns) {
+        for (std::int64_t j = 0; j < columns; ++j) {
             const Row z = row(slots[j]);
             T even = 0, odd = 0;
             std::int64_t e = 0;
@@ -156,8 +166,6 @@ class CsrRows {
             if (e < z.count) even += z.value_[e] * lines_[place_[z.index_[e]]];
             tile_[j] = even + odd;
         }
-        sink(0, 0, count, tile_.data());
-        clear(x, 1);
     }
 
     std::int64_t d_;

@@ -64,5 +64,8 @@ Loss limited_to(const Loss& loss, int wrong) {
     else
         return loss;
 }
+inline AnyLoss limited_to(const AnyLoss& any, int wrong) {
+    return std::visit([&](const auto& loss) { return AnyLoss(limited_to(loss, wrong)); }, any);
+}
 
 }  // namespace pm

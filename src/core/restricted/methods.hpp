@@ -4,8 +4,6 @@
 #pragma once
 
 #include <cmath>
-#include <string>
-#include <string_view>
 
 #include "losses/table.hpp"
 #include "restricted/active_set.hpp"
@@ -104,23 +102,5 @@ inline constexpr MethodEntry<T> kMethods[] = {
     {Softmax::name, "newton", nullptr},
     {TopKEntropy::name, "newton", nullptr},
 };
-
-// Only the losses' own methods know of a curved conjugate.
-template <class T>
-bool solves(const MethodEntry<T>& entry, const AnyLoss& loss) {
-    const bool flat = std::visit([](const auto& one) { return one.flat; }, loss);
-    return std::string_view(entry.loss) == name_of(loss) && (flat || entry.solve == nullptr);
-}
-
-// False: there is no such method for this loss.
-template <class T>
-bool find_method(const AnyLoss& loss, const std::string& name, Method<T>& found) {
-    for (const auto& entry : kMethods<T>) {
-        if (!solves(entry, loss) || name != entry.name) continue;
-        found = entry.solve;
-        return true;
-    }
-    return false;
-}
 
 }  // namespace pm

@@ -78,6 +78,11 @@ struct CsrMatrix {
 };
 
 template <class T>
+using CsrMatrix32 = CsrMatrix<T, std::int32_t>;
+template <class T>
+using CsrMatrix64 = CsrMatrix<T, std::int64_t>;
+
+template <class T>
 struct DenseMatrix {
     using Scalar = T;
     const T* data;
@@ -316,5 +321,23 @@ void row_add_of(const Matrix& X, std::int64_t i, const std::int32_t* classes, co
         for (int j = 0; j < m; ++j) w[classes[j]] += X.bias * delta[j];
     }
 }
+
+// All that sweeps and streams do with rows; compiled once, in rows.cpp.
+#define PM_ROW_FUNCTIONS(declared, Matrix, T)                                                     \
+    declared template void row_scores(const Matrix&, std::int64_t, const T*, std::int64_t,        \
+                                      std::int64_t, T*);                                          \
+    declared template void row_scores_of(const Matrix&, std::int64_t, const T*, std::int64_t,     \
+                                         const std::int32_t*, int, T*);                           \
+    declared template void row_add(const Matrix&, std::int64_t, const T*, std::int64_t, T*,       \
+                                   std::int64_t);                                                 \
+    declared template void row_add_of(const Matrix&, std::int64_t, const std::int32_t*, const T*, \
+                                      int, T*, std::int64_t);
+#define PM_ROW_FUNCTIONS_OF(declared, T)          \
+    PM_ROW_FUNCTIONS(declared, DenseMatrix<T>, T) \
+    PM_ROW_FUNCTIONS(declared, CsrMatrix32<T>, T) \
+    PM_ROW_FUNCTIONS(declared, CsrMatrix64<T>, T)
+
+PM_ROW_FUNCTIONS_OF(extern, float)
+PM_ROW_FUNCTIONS_OF(extern, double)
 
 }  // namespace pm

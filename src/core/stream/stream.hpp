@@ -14,10 +14,9 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "losses/table.hpp"
 #include "rows/rows.hpp"
 #include "sweeps/sweep_rows.hpp"
-#include "sweeps/visit_dense.hpp"
+#include "sweeps/visitor.hpp"
 
 namespace pm {
 
@@ -67,13 +66,14 @@ class Stream {
     }
 
     // One step per row. Examples of weight zero count as absent. U may be null.
-    template <class Loss, class Matrix>
-    void learn(const Loss& any_k, const Matrix& X, const std::int32_t* labels,
-               const double* weights, const double* norms, T* W, T* U, std::int64_t ld) {
+    template <class Matrix>
+    void learn(const Matrix& X, const std::int32_t* labels, const double* weights,
+               const double* norms, T* W, T* U, std::int64_t ld) {
         const int n_classes = static_cast<int>(born.size());
-        const bool any_wrong = n_classes > 1 || !Loss::coupled;
+        const AnyLoss loss = limited_to(set.loss, std::max(1, n_classes - 1));
+        const Visitor<T> visitor(loss);
+        const bool any_wrong = n_classes > 1 || !visitor.coupled;
         const std::int64_t fresh = set.capacity;
-        const Loss loss = limited_to(any_k, std::max(1, n_classes - 1));
         Examples<T> ex{y.data(), c.data(), norm.data(), threshold.data(), gap.data(), n_classes};
         VisitScratch<T> w(static_cast<int>(ld));
         for (std::int64_t i = 0; i < X.n; ++i) {
@@ -84,9 +84,9 @@ class Stream {
             norm[fresh] = norms[i];
             threshold[fresh] = T(0);
             dual.resize(fresh, 0);
-            if (any_wrong && norm[fresh] > 0 && visit(loss, X, i, fresh, ex, w, W, U, ld))
+            if (any_wrong && norm[fresh] > 0 && visit(visitor, X, i, fresh, ex, w, W, U, ld))
                 if (set.capacity > 0) keep(X, i);
-            for (int r = 0; r < set.revisits && filled > 0; ++r) revisit(loss, ex, w, W, U, ld);
+            for (int r = 0; r < set.revisits && filled > 0; ++r) revisit(visitor, ex, w, W, U, ld);
             ++seen;
         }
     }
@@ -119,12 +119,12 @@ class Stream {
     DualRows<T> dual;
 
   private:
-    template <class Loss, class Matrix>
-    bool visit(const Loss& loss, const Matrix& X, std::int64_t i, std::int64_t place,
+    template <class Matrix>
+    bool visit(const Visitor<T>& visitor, const Matrix& X, std::int64_t i, std::int64_t place,
                Examples<T>& ex, VisitScratch<T>& w, T* W, T* U, std::int64_t ld) {
         VisitTotals totals;
         row_scores(X, i, W, ld, w.s.data());
-        if (!visit_full(loss, w, static_cast<int>(ld), ex, dual, place, 1.0, totals)) return false;
+        if (!visitor.full(w, static_cast<int>(ld), ex, dual, place, 1.0, totals)) return false;
         apply_change(X, i, w, W, ld, ld);
         if (U != nullptr) {
             for (int e = 0; e < w.touched; ++e) w.change[e] *= T(seen - born[w.classes[e]]);
@@ -133,20 +133,19 @@ class Stream {
         return true;
     }
 
-    template <class Loss>
-    void revisit(const Loss& loss, Examples<T>& ex, VisitScratch<T>& w, T* W, T* U,
+    void revisit(const Visitor<T>& visitor, Examples<T>& ex, VisitScratch<T>& w, T* W, T* U,
                  std::int64_t ld) {
         const auto i = std::int64_t(random_at(set.seed, drawn++) % std::uint64_t(filled));
         const auto& row = kept[i];
         const auto count = static_cast<std::int64_t>(row.values.size());
         if (row.dense()) {
             const DenseMatrix<T> X{row.values.data(), 1, set.d, set.bias};
-            visit(loss, X, 0, i, ex, w, W, U, ld);
+            visit(visitor, X, 0, i, ex, w, W, U, ld);
         } else {
             const std::int32_t bounds[2] = {0, static_cast<std::int32_t>(count)};
             const CsrMatrix<T, std::int32_t> X{
                 row.values.data(), row.indices.data(), bounds, 1, set.d, set.bias};
-            visit(loss, X, 0, i, ex, w, W, U, ld);
+            visit(visitor, X, 0, i, ex, w, W, U, ld);
         }
         if (dual.count(i) == 0) drop(i);
     }

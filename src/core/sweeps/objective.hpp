@@ -1,5 +1,5 @@
-// What a certificate is made of: losses and gap shares of all examples at W, and the blocks' part
-// of the dual. Everything accumulates in double.
+// What a certificate is made of: losses and gap shares of all examples at W. Everything accumulates
+// in double.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,7 @@
 #include "base/gemm.hpp"
 #include "base/parallel.hpp"
 #include "rows/rows.hpp"
-#include "sweeps/class_ranges.hpp"
-#include "sweeps/visit.hpp"
+#include "sweeps/visitor.hpp"
 
 namespace pm {
 
@@ -74,86 +73,29 @@ class PreciseScores {
     std::unique_ptr<GemmScratch<double>> gemm_;
 };
 
-// Multiples of W, and the sums of c_i loss_i there.
-struct Multiples {
-    const double* factors;
-    int count;
-    double* sums;  // a row for every kRowsSummed rows of X: the same sums for any number of threads
-};
-
+// Sums at multiples are taken of so many rows of X at a time, each in a row of its own of `sums`:
+// the same for any number of threads.
 inline constexpr std::int64_t kRowsSummed = 1024;
-
-// Whether the loss at a multiple of the scores follows from the margins, where these are 1 at zero.
-template <class Loss>
-inline constexpr bool has_value_at_multiple =
-    Loss::flat &&
-    requires(const Loss& loss, const double* h) { loss.value_at_multiple(h, 0, 1.0); };
 
 // value[i] = c_i loss_i, gap[i] its share of the gap (zero for rows without features) of the
 // examples that X holds.
-template <class Loss, class Matrix, class T>
-void evaluate_examples(const Loss& loss, const Matrix& X, const T* W, std::int64_t ld,
+template <class Matrix, class T>
+void evaluate_examples(const Visitor<T>& visitor, const Matrix& X, const T* W, std::int64_t ld,
                        const Examples<T>& ex, const ClassRanges<T>& dual, Team& team, double* value,
-                       double* gap, const Multiples& also) {
+                       double* gap, const AtMultiples& also) {
     team.ranges(X.n, kRowsSummed, [&](int, std::int64_t begin, std::int64_t end) {
         const int padded = static_cast<int>(ld);
-        Block<double> work(padded);
-        std::vector<double> multiple(padded);
+        ShareScratch work(padded);
         std::int64_t r = begin;
         PreciseScores<Matrix, T>(X, W, ld).of(begin, end, [&](std::int64_t i, double* s) {
             double* sums = also.sums + r++ / kRowsSummed * also.count;
-            value[i] = gap[i] = 0;
             dual.prefetch_after(i);
-            if (ex.c[i] == 0) return;
-            const bool by_margins = loss.unit_margins() && has_value_at_multiple<Loss>;
-            if (!by_margins)
-                for (int f = 0; f < also.count; ++f) {
-                    for (int j = 0; j < padded; ++j) multiple[j] = also.factors[f] * s[j];
-                    margins_from_scores(loss, multiple.data(), ex.n_classes, padded, ex.y[i]);
-                    sums[f] += ex.c[i] * loss.value(multiple.data(), padded, work);
-                }
-            margins_from_scores(loss, s, ex.n_classes, padded, ex.y[i]);
-            value[i] = ex.c[i] * loss.value(s, padded, work);
-            if constexpr (has_value_at_multiple<Loss>)
-                if (by_margins)
-                    for (int f = 0; f < also.count; ++f)
-                        sums[f] += ex.c[i] * loss.value_at_multiple(s, padded, also.factors[f]);
-            if (ex.squared_norm[i] == 0) return;
-            double p_dot_h = 0, conjugate = 0;
-            if constexpr (has_dense_rows<Loss>) {
-                gap[i] = value[i];  // where p is zero
-                if (!dual.in_double(i, padded, work.b.data())) return;
-                p_dot_h = block_sums(work.b.data(), s, padded).p_dot_h;
-                conjugate = loss.conjugate_of_all(work.b.data(), padded, ex.c[i]);
-            }
-            dual.for_each_part(i, [&](const auto* row, int count, int first) {
-                p_dot_h +=
-                    inner_product(row, count, s + first, [row](int e) { return row[e].cls; });
-                conjugate += loss.conjugate(row, count, ex.c[i]);
-            });
-            gap[i] = gap_share(value[i], p_dot_h, conjugate);
+            const Share share =
+                visitor.share(s, padded, ex, dual, i, {also.factors, also.count, sums}, work);
+            value[i] = share.value;
+            gap[i] = share.gap;
         });
     });
-}
-
-// The dual value without -1/2 ||V||^2.
-template <class Loss, class T>
-double dual_sum(const Loss& loss, const Examples<T>& ex, const ClassRanges<T>& dual) {
-    double total = 0;
-    const int padded = round_up_lanes<double>(ex.n_classes);
-    std::vector<double> p(has_dense_rows<Loss> ? padded : 0);
-    for (std::int64_t i = 0; i < dual.size(); ++i) {
-        dual.prefetch_after(i);
-        if constexpr (has_dense_rows<Loss>) {
-            static_assert(Loss::no_margins);
-            if (dual.in_double(i, padded, p.data()))
-                total -= loss.conjugate_of_all(p.data(), padded, ex.c[i]);
-        }
-        dual.for_each_part(i, [&](const auto* row, int count, int) {
-            total += dual_share(loss, ex.y[i], ex.c[i], row, count);
-        });
-    }
-    return total;
 }
 
 }  // namespace pm

@@ -14,8 +14,7 @@
 #include "base/gemm.hpp"
 #include "base/parallel.hpp"
 #include "rows/rows.hpp"
-#include "sweeps/class_ranges.hpp"
-#include "sweeps/visit_dense.hpp"
+#include "sweeps/visitor.hpp"
 
 namespace pm {
 
@@ -135,10 +134,10 @@ void correct_rest(BlockColumns<T>& w, std::int64_t begin, std::int64_t end, std:
 }
 
 // The visits of the m examples of a block, in order, and the update of W.
-template <class Loss, class T>
-void visit_block(const Loss& loss, const DenseMatrix<T>& X, Examples<T>& ex, DualRows<T>& dual,
-                 const std::int64_t* order, std::int64_t m, double scale, Team& team,
-                 BlockColumns<T>& w, VisitScratch<T>& visit, VisitTotals& totals) {
+template <class T>
+void visit_block(const Visitor<T>& visitor, const DenseMatrix<T>& X, Examples<T>& ex,
+                 DualRows<T>& dual, const std::int64_t* order, std::int64_t m, double scale,
+                 Team& team, BlockColumns<T>& w, VisitScratch<T>& visit, VisitTotals& totals) {
     w.moved.clear();
     for (std::int64_t begin = 0; begin < m; begin += kSubBlock) {
         const std::int64_t end = std::min(begin + kSubBlock, m);
@@ -146,8 +145,7 @@ void visit_block(const Loss& loss, const DenseMatrix<T>& X, Examples<T>& ex, Dua
             correct_scores(w, begin, i);
             std::copy_n(w.S + i * w.ld, w.width, visit.s.data());
             w.touched[i].clear();
-            if (!visit_full(loss, visit, static_cast<int>(w.width), ex, dual, order[i], scale,
-                            totals))
+            if (!visitor.full(visit, static_cast<int>(w.width), ex, dual, order[i], scale, totals))
                 continue;
             w.moved.push_back(i);
             w.touched[i].assign(visit.classes.begin(), visit.classes.begin() + visit.touched);
@@ -163,8 +161,8 @@ void visit_block(const Loss& loss, const DenseMatrix<T>& X, Examples<T>& ex, Dua
 }
 
 // Threads share the products; visits too where the classes are cut into ranges.
-template <class Loss, class T>
-VisitTotals sweep_blocked(const Loss& loss, const DenseMatrix<T>& X, const Examples<T>& ex,
+template <class T>
+VisitTotals sweep_blocked(const Visitor<T>& visitor, const DenseMatrix<T>& X, const Examples<T>& ex,
                           ClassRanges<T>& ranges, T* W, std::int64_t ld, const std::int64_t* order,
                           std::int64_t count, double scale, Team& team) {
     struct Part {
@@ -186,13 +184,13 @@ VisitTotals sweep_blocked(const Loss& loss, const DenseMatrix<T>& X, const Examp
                      VisitScratch<T>(static_cast<int>(width))});
     }
     const bool in_cache = X.d * ld * std::int64_t(sizeof(T)) <= kInCache;
-    const std::int64_t block = has_dense_rows<Loss> && in_cache ? kShortBlock : kBlock;
+    const std::int64_t block = visitor.dense_rows && in_cache ? kShortBlock : kBlock;
     for (std::int64_t at = 0; at < count; at += block) {
         const std::int64_t m = std::min(block, count - at);
         block_products(X, order + at, m, W, ld, team, products);
         const auto visit = [&](int r, Team& helpers) {
             Part& part = *parts[std::size_t(r)];
-            visit_block(loss, X, part.ex, ranges.range(r).dual, order + at, m, scale, helpers,
+            visit_block(visitor, X, part.ex, ranges.range(r).dual, order + at, m, scale, helpers,
                         part.columns, part.visit, part.totals);
         };
         if (ranges.count() == 1)

@@ -138,8 +138,8 @@ class ByClass {
 };
 
 // Visits order[0..count) with all classes, `width` of them from the one W points at.
-template <class Loss, class T>
-VisitTotals sweep_all_by_class(const Loss& loss, const DenseMatrix<T>& X, Examples<T> ex,
+template <class T>
+VisitTotals sweep_all_by_class(const Visitor<T>& visitor, const DenseMatrix<T>& X, Examples<T> ex,
                                DualRows<T>& dual, T* W, std::int64_t ld, std::int64_t width,
                                const std::int64_t* order, std::int64_t count, double scale) {
     constexpr int most = ByClass<T>::kAtOnce;
@@ -168,7 +168,7 @@ VisitTotals sweep_all_by_class(const Loss& loss, const DenseMatrix<T>& X, Exampl
             }
             std::copy_n(s, width, w.s.data());
             classes[e].clear();
-            if (!visit_full(loss, w, static_cast<int>(width), ex, dual, i, scale, totals)) continue;
+            if (!visitor.full(w, static_cast<int>(width), ex, dual, i, scale, totals)) continue;
             classes[e].assign(w.classes.begin(), w.classes.begin() + w.touched);
             changes[e].assign(w.change.begin(), w.change.begin() + w.touched);
             weights.add(i, w);
@@ -179,12 +179,13 @@ VisitTotals sweep_all_by_class(const Loss& loss, const DenseMatrix<T>& X, Exampl
 }
 
 // Visits order[0..count), each with the classes of its dual row only.
-template <class Loss, class T>
-VisitTotals sweep_listed_by_class(const Loss& loss, const DenseMatrix<T>& X, const Examples<T>& ex,
-                                  DualRows<T>& dual, T* W, std::int64_t ld, std::int64_t width,
-                                  const std::int64_t* order, std::int64_t count, double scale) {
+template <class T>
+VisitTotals sweep_listed_by_class(const Visitor<T>& visitor, const DenseMatrix<T>& X,
+                                  const Examples<T>& ex, DualRows<T>& dual, T* W, std::int64_t ld,
+                                  std::int64_t width, const std::int64_t* order, std::int64_t count,
+                                  double scale) {
     ByClass<T> weights(X, W, ld, width, ex.n_classes);
-    const auto totals = sweep_listed(loss, X, ex, dual, weights, width, order, count, scale);
+    const auto totals = sweep_listed(visitor, X, ex, dual, weights, width, order, count, scale);
     weights.write_back();
     return totals;
 }

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "rows/rows.hpp"
-#include "sweeps/visit_dense.hpp"
+#include "sweeps/visitor.hpp"
 
 namespace pm {
 
@@ -42,10 +42,10 @@ PM_INLINE void prefetch_visits(const Matrix& X, const Examples<T>& ex, const Dua
 }
 
 // Visits order[0..count) with all classes, `width` of them from the one W points at.
-template <class Loss, class Matrix, class T>
-VisitTotals sweep_all_classes(const Loss& loss, const Matrix& X, Examples<T> ex, DualRows<T>& dual,
-                              T* W, std::int64_t ld, std::int64_t width, const std::int64_t* order,
-                              std::int64_t count, double scale) {
+template <class Matrix, class T>
+VisitTotals sweep_all_classes(const Visitor<T>& visitor, const Matrix& X, Examples<T> ex,
+                              DualRows<T>& dual, T* W, std::int64_t ld, std::int64_t width,
+                              const std::int64_t* order, std::int64_t count, double scale) {
     VisitScratch<T> w(static_cast<int>(width));
     VisitTotals totals;
     for (std::int64_t at = 0; at < count; ++at) {
@@ -53,40 +53,40 @@ VisitTotals sweep_all_classes(const Loss& loss, const Matrix& X, Examples<T> ex,
         prefetch_visits(X, ex, dual, order, at, count);
         row_scores(X, i, W, ld, width, w.s.data());
         if (at + 1 < count) prefetch_first_weights(X.row(order[at + 1]), W, ld, width);
-        if (visit_full(loss, w, static_cast<int>(width), ex, dual, i, scale, totals))
+        if (visitor.full(w, static_cast<int>(width), ex, dual, i, scale, totals))
             apply_change(X, i, w, W, ld, width);
     }
     return totals;
 }
 
 // The classes of an example's dual row, then the true one where it counts; none if none is listed.
-template <class Loss, class T>
-PM_INLINE int list_classes(const Loss&, const Examples<T>& ex, const DualRows<T>& dual,
+template <class T>
+PM_INLINE int list_classes(bool coupled, const Examples<T>& ex, const DualRows<T>& dual,
                            std::int64_t i, std::int32_t* classes) {
     const int listed = dual.count(i);
     if (listed == 0) return 0;
     const auto* row = dual.row(i);
     for (int e = 0; e < listed; ++e) classes[e] = row[e].cls;
-    if constexpr (Loss::coupled) classes[listed] = ex.y[i];
-    return listed + (Loss::coupled ? 1 : 0);
+    if (coupled) classes[listed] = ex.y[i];
+    return listed + (coupled ? 1 : 0);
 }
 
 // Visits order[0..count), each with the classes of its dual row only. `weights` has the scores of
 // listed classes, scores_of(i, classes, m, s), and takes in what a visit changed, add(i, visit).
-template <class Loss, class Matrix, class T, class Weights>
-VisitTotals sweep_listed(const Loss& loss, const Matrix& X, Examples<T> ex, DualRows<T>& dual,
-                         Weights& weights, std::int64_t width, const std::int64_t* order,
-                         std::int64_t count, double scale) {
+template <class Matrix, class T, class Weights>
+VisitTotals sweep_listed(const Visitor<T>& visitor, const Matrix& X, Examples<T> ex,
+                         DualRows<T>& dual, Weights& weights, std::int64_t width,
+                         const std::int64_t* order, std::int64_t count, double scale) {
     VisitScratch<T> w(static_cast<int>(width));
     std::vector<std::int32_t> classes(width + 1);
     VisitTotals totals;
     for (std::int64_t at = 0; at < count; ++at) {
         const std::int64_t i = order[at];
         prefetch_visits(X, ex, dual, order, at, count);
-        const int m = list_classes(loss, ex, dual, i, classes.data());
+        const int m = list_classes(visitor.coupled, ex, dual, i, classes.data());
         if (m == 0) continue;
         weights.scores_of(i, classes.data(), m, w.s.data());
-        if (visit_listed_classes(loss, w, ex, dual, i, scale, totals)) weights.add(i, w);
+        if (visitor.listed(w, ex, dual, i, scale, totals)) weights.add(i, w);
     }
     return totals;
 }
@@ -106,12 +106,12 @@ struct ByFeature {
     }
 };
 
-template <class Loss, class Matrix, class T>
-VisitTotals sweep_listed_classes(const Loss& loss, const Matrix& X, const Examples<T>& ex,
+template <class Matrix, class T>
+VisitTotals sweep_listed_classes(const Visitor<T>& visitor, const Matrix& X, const Examples<T>& ex,
                                  DualRows<T>& dual, T* W, std::int64_t ld, std::int64_t width,
                                  const std::int64_t* order, std::int64_t count, double scale) {
     ByFeature<Matrix, T> weights{X, W, ld};
-    return sweep_listed(loss, X, ex, dual, weights, width, order, count, scale);
+    return sweep_listed(visitor, X, ex, dual, weights, width, order, count, scale);
 }
 
 }  // namespace pm

@@ -18,7 +18,7 @@ class Blocks : public pm::OneUser {
            Vector<const double> squared_norm, Vector<T> threshold, Vector<double> gap)
         : OneUser("another thread is using this engine: give each thread one of its own"),
           loss_(loss.any),
-          visitor_(loss_),
+          visitor_(*loss_),
           dual_(static_cast<std::int64_t>(y.shape(0)), n_classes, visitor_.dense_rows),
           y_(y),
           c_(c),
@@ -39,13 +39,12 @@ class Blocks : public pm::OneUser {
     Blocks& operator=(const Blocks&) = delete;
 
     void set_method(const std::string& name, double tol) {
-        examples_.method = named_method<T>(loss_, name);
+        examples_.method = named_method<T>(*loss_, name);
         examples_.method_tol = tol;
     }
     // From now on every visit writes the block's violation there.
     void track_violation(Vector<double> violation) {
-        require(std::visit([](const auto& loss) { return loss.has_violation; }, loss_),
-                "this loss has no violation");
+        require(visitor_.has_violation, "this loss has no violation");
         require(violation.shape(0) == std::size_t(dual_.size()),
                 "violation must have one entry per row");
         require(dual_.count() == 1, "ranges of classes have no violation");
@@ -67,7 +66,7 @@ class Blocks : public pm::OneUser {
 
     double dual_sum() {
         nb::gil_scoped_release release;
-        return pm::dual_sum(loss_, examples_, dual_);
+        return pm::dual_sum(*loss_, examples_, dual_);
     }
 
     // Entries per row, then the entries, rows in order: the dual as CSR arrays; with `zeros` also
@@ -158,8 +157,8 @@ class Blocks : public pm::OneUser {
                     "order points outside the data");
     }
 
-    const pm::AnyLoss loss_;
-    pm::Visitor<T> visitor_;  // of loss_
+    const pm::LossPointer loss_;
+    const pm::Visitor<T> visitor_;
     pm::ClassRanges<T> dual_;
     pm::Examples<T> examples_;
 

@@ -63,8 +63,7 @@ class LinearEngine : public Blocks<T> {
 
     // Classes that do not depend on each other are cut into so many ranges, each one thread's.
     void cut_classes(int ranges) {
-        require(!std::visit([](const auto& loss) { return loss.coupled; }, this->loss_),
-                "the classes of this loss depend on each other");
+        require(!this->visitor_.coupled, "the classes of this loss depend on each other");
         require(ranges >= 1 && (ranges == 1 || this->examples_.violation == nullptr),
                 "ranges of classes have no violation");
         nb::gil_scoped_release release;
@@ -154,12 +153,11 @@ class LinearEngine : public Blocks<T> {
                     last <= this->examples_.n_classes && V.shape(1) >= std::size_t(last - first),
                 "V has the wrong shape");
         nb::gil_scoped_release release;
-        const bool coupled = std::visit([](const auto& loss) { return loss.coupled; }, this->loss_);
         pm::making("the weights of the dual", double(V.size()) * sizeof(double), [&] {
             std::visit(
                 [&](const auto& X) {
-                    pm::rebuild_weights(X, this->examples_, coupled, this->dual_, first, last,
-                                        V.data(), std::int64_t(V.shape(1)));
+                    pm::rebuild_weights(X, this->examples_, this->visitor_.coupled, this->dual_,
+                                        first, last, V.data(), std::int64_t(V.shape(1)));
                 },
                 X_);
         });

@@ -5,11 +5,26 @@
 
 #include <vector>
 
+#include "losses/table.hpp"
 #include "sweeps/visitor.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 using namespace pm_bind;
+
+namespace pm_bind {
+
+static std::shared_ptr<const pm::MarginTable> table_of(Matrix2<const double> margins) {
+    const auto n = margins.shape(0);
+    if (n == 0) return nullptr;
+    require(margins.shape(1) == n, "margins must be a square matrix");
+    return std::make_shared<const pm::MarginTable>(margins.data(), static_cast<int>(n));
+}
+
+Loss::Loss(const std::string& name, int top_k, double smoothing, Matrix2<const double> margins)
+    : any(pm::make_loss(name, {top_k, smoothing, table_of(margins)})) {}
+
+}  // namespace pm_bind
 
 namespace {
 
@@ -31,14 +46,14 @@ void solve_restricted(const Loss& any, const std::string& method, double tol, Ma
     require(c.shape(0) == B.shape(0) && guess.shape(0) == B.shape(0),
             "c and guess must have one entry per row of B");
     require(m >= 1, "B has no columns");
-    const auto solve = named_method<T>(any.any, method);
+    const auto solve = named_method<T>(*any.any, method);
     nb::gil_scoped_release release;
     const int padded = pm::round_up_lanes<T>(m);
     std::vector<T> b(padded), p(padded);
     pm::Block<T> block(padded);
     pm::MethodWork<T> work;
-    const pm::AnyLoss loss = pm::limited_to(any.any, m);
-    const pm::Visitor<T> visitor(loss);
+    const auto loss = pm::limited_to(*any.any, m);
+    const pm::Visitor<T> visitor(*loss);
     for (std::int64_t i = 0; i < rows; ++i) {
         T* row = P.data() + i * m;
         const double bound = c.data()[i];
@@ -49,7 +64,7 @@ void solve_restricted(const Loss& any, const std::string& method, double tol, Ma
         if (solve == nullptr) {
             visitor.solve(b.data(), padded, bound, 1.0, hint, block);
         } else {
-            const double cap = std::visit([&](const auto& l) { return l.cap(bound); }, loss);
+            const double cap = std::visit([&](const auto& l) { return l.cap(bound); }, *loss);
             solve({b.data(), p.data(), padded, bound, cap, tol, hint}, block, work);
         }
         std::fill_n(row, m, T(0));
@@ -70,7 +85,7 @@ void loss_values(const Loss& any, Matrix2<const double> rows, Vector<const std::
     std::vector<double> h(padded, -pm::kInfinity<double>);
     pm::Block<double> work(padded);
     nb::gil_scoped_release release;
-    const pm::Visitor<double> visitor(any.any);
+    const pm::Visitor<double> visitor(*any.any);
     for (std::size_t i = 0; i < rows.shape(0); ++i) {
         std::copy_n(rows.data() + i * width, width, h.data());
         if (scores) visitor.margins(h.data(), width, padded, y.data()[i]);
@@ -90,26 +105,27 @@ void bind_losses(nb::module_& m) {
     nb::class_<Loss>(m, "Loss", "A loss with its parameters.")
         .def(nb::init<const std::string&, int, double, Matrix2<const double>>(), "name"_a,
              "top_k"_a, "smoothing"_a, "margins"_a.noconvert())
-        .def_prop_ro("name", [](const Loss& loss) { return pm::name_of(loss.any); })
+        .def_prop_ro("name", [](const Loss& loss) { return pm::name_of(*loss.any); })
         .def_prop_ro("coupled",
                      [](const Loss& loss) {
-                         return std::visit([](const auto& l) { return l.coupled; }, loss.any);
+                         return std::visit([](const auto& l) { return l.coupled; }, *loss.any);
                      })
         .def_prop_ro("flat",
                      [](const Loss& loss) {
-                         return std::visit([](const auto& l) { return l.flat; }, loss.any);
+                         return std::visit([](const auto& l) { return l.flat; }, *loss.any);
                      })
         .def_prop_ro("has_violation",
                      [](const Loss& loss) {
-                         return std::visit([](const auto& l) { return l.has_violation; }, loss.any);
+                         return std::visit([](const auto& l) { return l.has_violation; },
+                                           *loss.any);
                      })
         .def_prop_ro(
-            "methods", [](const Loss& loss) { return pm::method_names(loss.any); },
+            "methods", [](const Loss& loss) { return pm::method_names(*loss.any); },
             "Of the restricted problem, the default first.")
         .def(
             "at_zero",
             [](const Loss& loss, int n_classes) {
-                return std::visit([&](const auto& l) { return l.at_zero(n_classes); }, loss.any);
+                return std::visit([&](const auto& l) { return l.at_zero(n_classes); }, *loss.any);
             },
             "n_classes"_a, "The loss of an example whose scores are all zero.");
     m.def("loss_names", &loss_names);

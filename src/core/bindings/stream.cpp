@@ -107,8 +107,7 @@ class StreamEngine {
         const auto matrix = rows.matrix(double(stream_.set.bias));
         const nb::gil_scoped_release release;
         const std::unique_lock alone(turn_);
-        require(std::visit([&](const auto& l) { return pm::has_margins_for(l, width()); },
-                           stream_.set.loss),
+        require(pm::has_margins_for(*stream_.set.loss, width()),
                 "there are more classes than margins");
         for (std::int64_t i = 0; i < n; ++i) {
             if (!(c.data()[i] > 0)) continue;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 namespace pm {
 
@@ -10,6 +11,12 @@ struct DualEntry {
     std::int32_t cls;
     T p;
 };
+
+// Whether p is at its bound c, but for rounding.
+template <class T>
+inline bool at_bound(double p, double c) {
+    return p >= c * (1 - 16 * double(std::numeric_limits<T>::epsilon()));
+}
 
 // ||p||^2 of a block
 template <class T>

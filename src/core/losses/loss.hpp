@@ -36,6 +36,7 @@
 #include <vector>
 
 #include "base/simd.hpp"
+#include "losses/any_loss.hpp"
 #include "losses/dual_entry.hpp"
 #include "losses/margins.hpp"
 #include "losses/violation.hpp"
@@ -43,13 +44,6 @@
 #include "restricted/threshold.hpp"
 
 namespace pm {
-
-// Everything that any loss may be made from; a loss takes what it knows.
-struct LossParameters {
-    int top_k = 0;
-    double smoothing = 0;
-    std::shared_ptr<const MarginTable> margins = nullptr;
-};
 
 // Hinge losses are piecewise linear: no conjugate on their block sets.
 template <class Margins>

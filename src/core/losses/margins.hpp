@@ -58,13 +58,4 @@ struct ClassMargins {
 template <class Loss>
 inline constexpr bool takes_margins = requires(const Loss& loss) { loss.table; };
 
-// Whether a loss has margins for so many classes.
-template <class Loss>
-bool has_margins_for(const Loss& loss, int n_classes) {
-    if constexpr (takes_margins<Loss>)
-        return loss.unit_margins() || loss.table->n_classes() >= n_classes;
-    else
-        return true;
-}
-
 }  // namespace pm

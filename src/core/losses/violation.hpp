@@ -11,11 +11,6 @@
 
 namespace pm {
 
-template <class T>
-PM_INLINE bool at_bound(double p, double c) {
-    return p >= c * (1 - 16 * double(std::numeric_limits<T>::epsilon()));
-}
-
 // Crammer-Singer: max g - min {g : alpha < C}. The true class has h = 0, and alpha < C while
 // sum p < c; a wrong class has alpha < C where p > 0.
 template <class T, class At>

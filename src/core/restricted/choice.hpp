@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "losses/table.hpp"
+#include "losses/any_loss.hpp"
 #include "restricted/method.hpp"
 
 namespace pm {

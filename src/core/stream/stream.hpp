@@ -30,7 +30,7 @@ struct KeptRow {
 
 template <class T>
 struct StreamSettings {
-    AnyLoss loss;
+    LossPointer loss;
     std::int64_t d;
     T bias;
     std::int64_t capacity;
@@ -70,8 +70,8 @@ class Stream {
     void learn(const Matrix& X, const std::int32_t* labels, const double* weights,
                const double* norms, T* W, T* U, std::int64_t ld) {
         const int n_classes = static_cast<int>(born.size());
-        const AnyLoss loss = limited_to(set.loss, std::max(1, n_classes - 1));
-        const Visitor<T> visitor(loss);
+        const LossPointer loss = limited_to(*set.loss, std::max(1, n_classes - 1));
+        const Visitor<T> visitor(*loss);
         const bool any_wrong = n_classes > 1 || !visitor.coupled;
         const std::int64_t fresh = set.capacity;
         Examples<T> ex{y.data(), c.data(), norm.data(), threshold.data(), gap.data(), n_classes};

@@ -13,7 +13,7 @@
 #include "base/parallel.hpp"
 #include "rows/rows.hpp"
 #include "sweeps/dual_rows.hpp"
-#include "sweeps/visit.hpp"
+#include "sweeps/examples.hpp"
 
 namespace pm {
 

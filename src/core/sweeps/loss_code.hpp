@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "losses/table.hpp"
 #include "sweeps/share.hpp"
 #include "sweeps/visit_dense.hpp"
 #include "sweeps/visitor.hpp"
@@ -80,6 +81,7 @@ Visitor<T>::Visitor(const AnyLoss& any) {
         [this]<class Loss>(const Loss& loss) {
             coupled = Loss::coupled;
             dense_rows = has_dense_rows<Loss>;
+            has_violation = Loss::has_violation;
             loss_ = &loss;
             full_ = [](const void* l, VisitScratch<T>& w, int padded, Examples<T>& ex,
                        DualRows<T>& dual, std::int64_t i, double scale, VisitTotals& totals) {

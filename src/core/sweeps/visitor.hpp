@@ -7,9 +7,9 @@
 
 #include <cstdint>
 
-#include "losses/table.hpp"
+#include "losses/any_loss.hpp"
 #include "sweeps/class_ranges.hpp"
-#include "sweeps/visit.hpp"
+#include "sweeps/examples.hpp"
 
 namespace pm {
 
@@ -39,7 +39,7 @@ class Visitor {
     // Of a loss that outlives it.
     explicit Visitor(const AnyLoss& loss);
 
-    bool coupled, dense_rows;
+    bool coupled, dense_rows, has_violation;
 
     // As visit_all_classes, or visit_dense where that suits the loss.
     PM_INLINE bool full(VisitScratch<T>& w, int padded, Examples<T>& ex, DualRows<T>& dual,

@@ -484,7 +484,8 @@ class LinearEngine(SavableEngine[LinearModel]):
             return None
         state = self.state
         found, centre = squared_norm(state.dual_weights()), state.Y
-        size = found if centre is None else found + (state.kappa**2) * squared_norm(centre)
+        kappa = state.strengths[-1][1]  # the largest
+        size = found if centre is None else found + kappa**2 * squared_norm(centre)
         room = audit.ROUNDING[state.dtype.itemsize] * size
         close = isinstance(v, float) and abs(v - found) <= room
         audit.require(close, "the norm of its weights is another")

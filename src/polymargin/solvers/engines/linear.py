@@ -137,11 +137,14 @@ class LinearEngine(SavableEngine[LinearModel]):
         """Warm start, and the outer loop if the problem asks for one.
 
         From zero weights the first pass goes furthest without it, unless it alone solves a proximal
-        problem well.
+        problem well; also where the others have yet to make up for examples taken out of a start.
         """
+        taken_out = False
         if start is not None:
             self._take_over(start)
-        self._first_is_plain = start is None and not is_redundant(self.state)
+            taken_out = bool((start.c[self.problem.c == 0] > 0).any())
+        cold = start is None and not is_redundant(self.state)
+        self._first_is_plain = cold or taken_out
         if not self._first_is_plain:
             self._accelerate()
 

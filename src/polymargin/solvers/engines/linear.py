@@ -33,6 +33,7 @@ from polymargin.solvers.sequential import SequentialSchedule
 from polymargin.solvers.sharing import class_ranges
 from polymargin.solvers.shrinking import AdaptiveSchedule
 from polymargin.solvers.solution import DualSolution, best_factor, check_start, feasible_block
+from polymargin.solvers.spread import spread_start
 from polymargin.solvers.state import Pass, State, SweepTotals, as_shown, converted
 
 if TYPE_CHECKING:
@@ -143,6 +144,8 @@ class LinearEngine(SavableEngine[LinearModel]):
         if start is not None:
             self._take_over(start)
             taken_out = bool((start.c[self.problem.c == 0] > 0).any())
+        elif self.problem.loss.dense_dual and self.problem.rows.is_whole:
+            self._dual_sum = spread_start(self.state)
         cold = start is None and not is_redundant(self.state)
         self._first_is_plain = cold or taken_out
         if not self._first_is_plain:

@@ -77,7 +77,7 @@ def test_probabilities(run, csv, numbers, options):
     assert "calibration error" in run("evaluate", "p.pmz", csv).out
     with open("r.html", encoding="utf-8") as file:
         assert "reliability-chart" in file.read()
-    temperature = getattr(model, "temperature_", None)
+    temperature = getattr(model[-1], "temperature_", None)
     assert run("inspect", "p.pmz", "--json").json["temperature"] == temperature
     line = "" if temperature is None else f"temperature    {temperature:.4g}"
     assert line in run("inspect", "p.pmz").out

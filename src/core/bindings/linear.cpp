@@ -11,6 +11,7 @@
 #include "bindings/rows.hpp"
 #include "sweeps/extrapolate.hpp"
 #include "sweeps/rebuild.hpp"
+#include "sweeps/spread.hpp"
 #include "sweeps/sweep_blocked.hpp"
 #include "sweeps/sweep_by_class.hpp"
 #include "sweeps/sweep_rows.hpp"
@@ -209,6 +210,23 @@ class LinearEngine : public Blocks<T> {
         });
     }
 
+    void spread_weights(Matrix2<T> V) {
+        check_weights(V.shape(0), V.shape(1));
+        nb::gil_scoped_release release;
+        std::visit(
+            [&](const auto& X) {
+                pm::spread_weights(X, this->examples_, V.data(), std::int64_t(V.shape(1)));
+            },
+            X_);
+    }
+
+    void spread_dual(double share) {
+        require(this->dual_.whole().dense(), "the dual of this loss has lists");
+        require(share >= 0 && share * this->examples_.n_classes <= 1, "the share is too large");
+        nb::gil_scoped_release release;
+        pm::spread_dual(this->examples_, this->dual_.whole(), share);
+    }
+
   private:
     void check_weights(std::size_t rows, std::size_t columns) const {
         require(rows == n_weights_, "W has the wrong number of rows");
@@ -270,7 +288,11 @@ void bind(nb::module_& m, const char* blocks, const char* name) {
              "previous"_a.noconvert(), "mean"_a.noconvert(), "kappa"_a, "beta"_a, "blend"_a,
              "threads"_a, "The outer step on several threads.")
         .def("rebuild", alone(&E::rebuild), "V"_a.noconvert(), "first"_a, "last"_a, "threads"_a,
-             "Adds sum_i x_i a_i^T for the classes first..last to the first columns of V.");
+             "Adds sum_i x_i a_i^T for the classes first..last to the first columns of V.")
+        .def("spread_weights", alone(&E::spread_weights), "V"_a.noconvert(),
+             "Makes V, which is zero, that of p_ij = c_i for all wrong classes.")
+        .def("spread_dual", alone(&E::spread_dual), "share"_a,
+             "Sets p_ij = share * c_i for all wrong classes, of losses with a dense dual.");
     m.def(
         "linear_engine",
         [](nb::handle_t<Rows<T>> rows, const Loss& loss, double intercept_scaling, int n_classes,

@@ -317,6 +317,16 @@ class State:
             V[:, first:last] = block
         return V
 
+    def spread_weights(self) -> Floats:
+        """V where every ``p_ij`` of a wrong class is ``c_i``; of a coupled loss, rows in memory."""
+        V = self.new_weights()
+        self._engine.spread_weights(V)
+        return V
+
+    def spread_dual(self, share: float) -> None:
+        """Set every ``p_ij`` of a wrong class to `share` of ``c_i``, where the dual is dense."""
+        self._engine.spread_dual(share)
+
     def dual_block(self) -> sparse.csr_array:
         """The dual ``p`` as CSR, (n, classes)."""
         pb = self.problem
@@ -424,6 +434,8 @@ def stored_dual(
 def exported_dual(engine: Blocks, n: int, n_classes: int, dtype: np.dtype) -> sparse.csr_array:
     """The dual ``p`` as CSR, (n, classes)."""
     indptr, classes, values = stored_dual(engine, n, dtype, zeros=False)
+    if indptr[-1] <= np.iinfo(np.int32).max:
+        indptr = indptr.astype(np.int32)  # or SciPy copies the classes, to have one type for both
     p = sparse.csr_array((values, classes, indptr), shape=(n, n_classes))
     p.sort_indices()
     return p

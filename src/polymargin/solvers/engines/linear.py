@@ -34,6 +34,7 @@ from polymargin.solvers.sequential import SequentialSchedule
 from polymargin.solvers.sharing import class_ranges
 from polymargin.solvers.shrinking import AdaptiveSchedule
 from polymargin.solvers.solution import DualSolution, best_factor, check_start, feasible_block
+from polymargin.solvers.spread import spread_start
 from polymargin.solvers.state import Pass, State, SweepTotals, converted
 
 if TYPE_CHECKING:
@@ -135,11 +136,16 @@ class LinearEngine(SavableEngine[LinearModel]):
         """Warm start, and the outer loop if the problem asks for one.
 
         From zero weights the first pass goes furthest without it, unless it alone solves a proximal
-        problem well.
+        problem well; also where the others have yet to make up for examples taken out of a start.
         """
+        taken_out = False
         if start is not None:
             self._take_over(start)
-        self._first_is_plain = start is None and not is_redundant(self.state)
+            taken_out = bool((start.c[self.problem.c == 0] > 0).any())
+        elif self.problem.loss.dense_dual and self.problem.rows.is_whole:
+            self._dual_sum = spread_start(self.state)
+        cold = start is None and not is_redundant(self.state)
+        self._first_is_plain = cold or taken_out
         if not self._first_is_plain:
             self._accelerate()
 

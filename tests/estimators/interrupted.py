@@ -507,9 +507,12 @@ def main() -> None:
     parser.add_argument("name", choices=SCENARIOS)
     parser.add_argument("most", type=int, nargs="?", default=10**9)
     parser.add_argument("--part", type=int, nargs=2, default=(0, 1), metavar=("I", "N"))
+    parser.add_argument("--seed", type=int, default=0, help="of the choice where there are more")
     parser.add_argument("--anew", type=int, default=10**9, help="most calls that are made anew")
     given = parser.parse_args()
-    total, tried, wrong = attempts(given.name, given.most, 0, tuple(given.part), given.anew)
+    total, tried, wrong = attempts(
+        given.name, given.most, given.seed, tuple(given.part), given.anew
+    )
     print(f"{given.name}: {total} instructions, {tried} interrupted, {len(wrong)} wrong")
     for at, what in sorted(wrong.items()):
         print(at, what)

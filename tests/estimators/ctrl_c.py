@@ -11,6 +11,7 @@ A call need not be made anew for every instruction: where the process has one th
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import os
@@ -87,9 +88,9 @@ HANGS = 300.0  # seconds after which a copy of the process counts as one that ha
 class Branches(CtrlC):
     """Ctrl-C at many instructions of one call, each in a copy of the process.
 
-    Files of `folder` are put back once a copy has ended. Where one of them is open, which the
-    copies would share, or where there are threads, which they would not have, there is no copy:
-    `left` has these instructions.
+    Files of `folder` are put back once a copy has ended; where one is open, a copy of the process
+    goes on with a copy of the file. Where there are threads, which copies would not have, or where
+    a folder is open, there is none: `left` has these instructions.
     """
 
     def __init__(self, chosen: list[int], folder: Path) -> None:
@@ -120,7 +121,8 @@ class Branches(CtrlC):
 
     def _copied(self) -> bool:
         """Make a copy and hear what it says; true in the copy."""
-        if _n_threads() > 1 or self._has_open_files():
+        files = self._open_files()
+        if _n_threads() > 1 or any(not Path(path).is_file() for path in files.values()):
             self.left.append(self.seen)
             return False
         spare = self.folder.with_name("spare")
@@ -128,6 +130,8 @@ class Branches(CtrlC):
         hear, answer = os.pipe()
         pid = os.fork()
         if pid == 0:
+            for number, path in files.items():
+                _go_on_with_a_copy(number, path)
             self.chosen, self.answer = set(), answer
             return True
         os.close(answer)
@@ -156,15 +160,30 @@ class Branches(CtrlC):
         if said:
             self.said[self.seen] = said.decode()
 
-    def _has_open_files(self) -> bool:
-        inside = f"{self.folder.parent}/"
+    def _open_files(self) -> dict[int, str]:
+        """Numbers and paths of the files in the folder that are open.
+
+        Found by what they are: the system's path of a file that was put back is the one before.
+        """
+        found, known = {}, {path.stat().st_ino: str(path) for path in self.folder.rglob("*")}
         for number in os.listdir("/proc/self/fd"):
-            try:
-                if os.readlink(f"/proc/self/fd/{number}").startswith(inside):
-                    return True
-            except FileNotFoundError:
-                pass  # of the listing itself
-        return False
+            with contextlib.suppress(FileNotFoundError):  # that of the listing itself
+                path = os.readlink(f"/proc/self/fd/{number}")
+                if path.startswith(f"{self.folder.parent}/"):
+                    found[int(number)] = known.get(os.stat(int(number)).st_ino, path)
+        return found
+
+
+def _go_on_with_a_copy(number: int, path: str) -> None:
+    """Let an open file be a copy of its own, at the same place; mapped memory stays as it is."""
+    flags = int(Path(f"/proc/self/fdinfo/{number}").read_text().split("flags:")[1].split()[0], 8)
+    place = os.lseek(number, 0, os.SEEK_CUR)
+    shutil.copy2(path, f"{path}.copy")
+    other = os.open(f"{path}.copy", flags & ~(os.O_CREAT | os.O_EXCL | os.O_TRUNC))
+    os.lseek(other, place, os.SEEK_SET)
+    os.dup2(other, number, inheritable=False)
+    os.close(other)
+    os.replace(f"{path}.copy", path)
 
 
 def _n_threads() -> int:
@@ -226,8 +245,8 @@ def points(call: Callable[[], Any]) -> tuple[int, list[int]]:
 
 def spread(found: list[int], most: int, seed: int = 0) -> Iterator[int]:
     """All of them, or so many: one at random of every part."""
-    if len(found) <= most:
-        yield from found
+    if len(found) <= most or most == 0:
+        yield from found[:most]
         return
     rng = random.Random(seed)
     edges = [len(found) * i // most for i in range(most + 1)]

@@ -106,7 +106,7 @@ def measured(name: str, rounds: int, folder: Path) -> dict[str, Any]:
     labels = {order: np.load(place / "y.npy") for order, place in places.items()}
     dense = not sparse.issparse(X)
     fits: dict[str, Callable[[], Solution]] = {"memory": lambda: solved(X, y)} | {
-        order: lambda order=order, place=place: solved(  # type: ignore[misc]
+        order: lambda order=order, place=place: solved(
             blocks(place, X.shape, dense=dense), labels[order]
         )
         for order, place in places.items()

@@ -66,7 +66,7 @@ class Attempt:
 Prepare = Callable[[Path], Attempt]  # in an empty folder
 
 
-def certified(clf: Any, of: tuple[np.ndarray, np.ndarray] = (X, Y)) -> None:
+def certified(clf: Any, of: tuple[np.ndarray, np.ndarray] = (X, Y), most_gap: float = 1.0) -> None:
     """Every fitted attribute of a linear model is of one fit, and its certificate is true."""
     data, labels = of
     assert clf.coef_.shape == (3, data.shape[1]) and clf.intercept_.shape == (3,)
@@ -83,9 +83,14 @@ def certified(clf: Any, of: tuple[np.ndarray, np.ndarray] = (X, Y)) -> None:
     if clf.store_dual:
         assert np.isclose(clf.dual_objective_, dual(spec, clf.dual_coef_.T), rtol=1e-6, atol=1e-9)
     gap = (clf.objective_ - clf.dual_objective_) / clf.objective_
-    assert np.isclose(clf.dual_gap_, gap) and -1e-9 <= gap <= 1, gap
+    assert np.isclose(clf.dual_gap_, gap) and -1e-9 <= gap <= most_gap, gap
     assert len({len(column) for column in clf.history_.values()}) == 1
     assert clf.predict(data).shape == labels.shape
+
+
+def certified_early(clf: Any) -> None:
+    """The same of a sum of partitions, whose dual may be below zero in the first rounds."""
+    certified(clf, most_gap=np.inf)
 
 
 def kernel_certified(clf: Any) -> None:
@@ -391,7 +396,7 @@ SCENARIOS: dict[str, Callable[[], Prepare]] = {
     "blocks": lambda: of_blocks,
     "partitions": lambda: of_fit(
         lambda: PartitionedLinearSVC(warm_start=True, solver=DualSolver(newton=False), **LINEAR),
-        certified,
+        certified_early,
         fit=in_partitions,
     ),
     "partitions_newton": lambda: of_fit(

@@ -103,10 +103,11 @@ bench-full: $(VENV)/.peers-full ## every solver on ten data sets and four C: man
 bench-regression: $(VENV)/.extra-bench ## compare with another commit, in turns (BASE=commit, REGRESSION_ARGS="--threshold 1.1")
 	$(BIN)/python -m benchmarks.regression --base $(BASE) $(REGRESSION_ARGS)
 
-results: $(VENV)/.extra-bench ## write docs/benchmarks.md, README's figures and its picture anew from the result files
+results: $(VENV)/.extra-bench ## write docs/benchmarks.md, README's figures and others, and its picture anew from the result files
 	$(BIN)/python -m benchmarks.report
 	$(BIN)/python -m benchmarks.headline
 	$(BIN)/python -m benchmarks.by_hand --page-only
+	$(BIN)/python -m benchmarks.beyond_memory page
 
 docs: $(VENV)/.extra-docs ## build the documentation site in build/site; GALLERY=no leaves the examples out
 	OPENBLAS_NUM_THREADS=1 GALLERY=$(GALLERY) $(BIN)/python -m sphinx -W --keep-going -q -c docs . build/site

@@ -16,7 +16,7 @@ from scipy import sparse, stats
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from benchmarks.datasets import Dataset
-from benchmarks.provenance import provenance
+from benchmarks.provenance import machine
 from benchmarks.reference_optima import write_json
 from polymargin import instruction_set
 
@@ -98,8 +98,8 @@ def write_results(
     print(text)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.md").write_text(text)
-    origin = {part: provenance(())[part] for part in ("date", "commit", "machine")}
-    write_json(folder / f"{name}.json", {**origin, "versions": versions(), **content})
+    origin = {"machine": machine(), "versions": versions()}
+    write_json(folder / f"{name}.json", origin | content)
     if figure is not None:
         figure.savefig(folder / f"{name}.png", dpi=100)
 

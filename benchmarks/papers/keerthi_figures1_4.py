@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 from benchmarks import datasets
 from benchmarks.papers import common
 from benchmarks.papers.study import Claim, Study, run, verdict
-from benchmarks.papers.trace import Trace, first_below, trace
+from benchmarks.papers.trace import Trace, certified_optimum, first_below, trace
 from benchmarks.passes import make_problem
 from polymargin import DualSolver, Problem
 
@@ -56,9 +56,7 @@ only.
 
 def reference(problem: Problem, seconds: float) -> dict[str, float]:
     """Best known dual value and the relative gap it was certified with."""
-    found = DualSolver(time_limit=seconds).solve(
-        problem, tol=REFERENCE_TOL, max_iter=1_000_000, random_state=0
-    )
+    found = certified_optimum(problem, tol=REFERENCE_TOL, seconds=seconds)
     return {"dual": found.dual, "gap": found.gap}
 
 

@@ -1,9 +1,10 @@
 """What makes an experiment resumable, and its claims checkable.
 
-A `Study` keeps every finished measurement (a cell) in ``FOLDER/.cache/NAME.json``. An interrupted
-run, or a full one after a quick one, goes on from there; ``--fresh`` starts over, and ``--report``
-writes the results from the cells there are without measuring anything. The result file
-``NAME.json`` says how many cells of the plan are missing.
+A `Study` keeps every finished measurement (a cell) in ``FOLDER/.cache/NAME.json``, with what it
+cost, when it was made and by which state of the code. An interrupted run, or a full one after a
+quick one, goes on from there; ``--fresh`` starts over, and ``--report`` writes the results from the
+cells there are without measuring anything. The result file ``NAME.json`` says how many cells of the
+plan are missing, what each one cost (`benchmarks.papers.costs` reads that) and how old they are.
 
 A `Claim` is a sentence of a paper, what we measured, and a verdict that code has derived from the
 numbers. `Study.write` puts the claims into the json and under the Markdown, and
@@ -13,8 +14,10 @@ numbers. `Study.write` puts the claims into the json and under the Markdown, and
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import os
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -23,10 +26,12 @@ from typing import Any, Literal
 from matplotlib.figure import Figure
 from threadpoolctl import threadpool_limits
 
+from benchmarks import provenance
 from benchmarks.papers import common
+from benchmarks.papers.measuring import measuring_code
 from benchmarks.reference_optima import read_json, write_json
 
-Verdict = Literal["yes", "no", "partly"]
+Verdict = Literal["yes", "no", "partly", "not tested"]
 
 
 @dataclass(frozen=True)
@@ -39,11 +44,11 @@ class Claim:
     holds: Verdict
 
 
-def verdict(conditions: Iterable[bool]) -> Verdict:
-    """All conditions: yes; none: no; else partly."""
-    found = [bool(condition) for condition in conditions]
+def verdict(conditions: Iterable[bool | None]) -> Verdict:
+    """All conditions: yes; none: no; else partly. None is one that could not be tested."""
+    found = [bool(condition) for condition in conditions if condition is not None]
     if not found:
-        raise ValueError("a verdict needs at least one condition")
+        return "not tested"
     return "yes" if all(found) else "partly" if any(found) else "no"
 
 
@@ -84,7 +89,8 @@ class Study:
     def __post_init__(self) -> None:
         stored = {} if self.fresh else read_json(self._path)
         same = stored.get("versions") == common.versions()
-        self._cells: dict[str, Any] = stored["cells"] if same else {}
+        self._cells: dict[str, dict[str, Any]] = stored["cells"] if same else {}
+        self._used: dict[str, dict[str, Any]] = {}
         if self.fresh:
             self._path.unlink(missing_ok=True)
 
@@ -98,12 +104,44 @@ class Study:
             if not self.measure:
                 self.missing.append(key)
                 return None
-            self._cells[key] = json.loads(json.dumps(compute()))  # as if it had been read
+            self._cells[key] = self._measured(compute)
             part = self._path.with_suffix(".part")
             write_json(part, {"versions": common.versions(), "cells": self._cells})
             os.replace(part, self._path)  # never half a file
-            print(f"{self.name}: {key}", flush=True)
-        return self._cells[key]
+            print(f"{self.name}: {key}, {self._cells[key]['seconds']:.1f} s", flush=True)
+        self._used[key] = self._cells[key]
+        return self._cells[key]["value"]
+
+    def _measured(self, compute: Callable[[], Any]) -> dict[str, Any]:
+        began = time.process_time()
+        value = json.loads(json.dumps(compute()))  # as if it had been read
+        return {
+            "value": value,
+            "seconds": round(time.process_time() - began, 3),
+            "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+            "commit": provenance.commit(),
+            "code": measuring_code(f"benchmarks.papers.{self.name}"),
+        }
+
+    def _origin(self) -> dict[str, Any]:
+        """When and with what the cells were measured, and what they cost."""
+        kind = "quick" if self.quick else "full"
+        before = read_json(self.folder / f"{self.name}.json").get("costs", {})
+
+        def different(part: str) -> list[Any]:
+            return list(dict.fromkeys(cell[part] for cell in self._used.values()))
+
+        dates = sorted(different("date"))
+        return {
+            "date": dates[-1] if dates else datetime.datetime.now(datetime.UTC).date().isoformat(),
+            "commit": (different("commit") or [provenance.commit()])[-1],
+            "measured": {
+                "dates": dates,
+                "commits": different("commit"),
+                "code": different("code"),
+            },
+            "costs": before | {kind: {key: cell["seconds"] for key, cell in self._used.items()}},
+        }
 
     def write(
         self,
@@ -114,6 +152,7 @@ class Study:
     ) -> None:
         """Write the results: text and claims, json, figure."""
         state = {
+            **self._origin(),
             "run": "quick" if self.quick else "full",
             "missing_cells": len(self.missing),
             "claims": [asdict(claim) for claim in claims],

@@ -61,31 +61,34 @@ REASONS = {
 }
 
 
-def measure(
-    split: datasets.Dataset, passes: int, repeats: int = REPEATS, C: float = 1.0
-) -> dict[str, Curve]:
-    """All methods on one split: passes, seconds, relative differences, accuracies."""
+def optimum(split: datasets.Dataset, C: float = 1.0) -> float:
+    """The dual optimum of one split."""
     problem = make_problem(split.X_train, split.y_train, C=C)
-    best = DualSolver().solve(problem, tol=ACCURATE, max_iter=20_000, random_state=0).dual
-    curves: dict[str, Curve] = {}
-    for repeat in range(repeats):
-        for label, method in METHODS.items():
-            found = trace(
-                DualSolver(restricted=method, shrinking=False, acceleration=False, certify=False),
-                problem,
-                max_iter=passes,
-                observe=lambda coef: common.accuracy(split.X_test, split.y_test, coef),
-            )
-            if repeat:
-                found.seconds = np.minimum(found.seconds, curves[label]["seconds"]).tolist()
-            away = np.maximum(best - np.array(found.dual), 0.0) / abs(best)
-            curves[label] = {
-                "passes": found.passes,
-                "seconds": found.seconds,
-                "difference": away.tolist(),
-                "accuracy": found.observed,
-            }
-    return curves
+    return DualSolver().solve(problem, tol=ACCURATE, max_iter=20_000, random_state=0).dual
+
+
+def measure(
+    split: datasets.Dataset, label: str, best: float, passes: int, repeats: int, C: float = 1.0
+) -> Curve:
+    """A method on one split: passes, seconds, relative differences, accuracies."""
+    problem = make_problem(split.X_train, split.y_train, C=C)
+    seconds = np.full(passes, np.inf)
+    for _ in range(repeats):
+        found = trace(
+            DualSolver(
+                restricted=METHODS[label], shrinking=False, acceleration=False, certify=False
+            ),
+            problem,
+            max_iter=passes,
+            observe=lambda coef: common.accuracy(split.X_test, split.y_test, coef),
+        )
+        seconds = np.minimum(seconds, found.seconds)
+    return {
+        "passes": [float(p) for p in found.passes],
+        "seconds": seconds.tolist(),
+        "difference": (np.maximum(best - np.array(found.dual), 0.0) / abs(best)).tolist(),
+        "accuracy": found.observed,
+    }
 
 
 def mean_to(splits: list[dict[str, Curve]], label: str, target: float, at: str) -> float | None:
@@ -213,18 +216,34 @@ def draw(first: dict[str, dict[str, Curve]]) -> Figure:
     return figure
 
 
+def curves_of(
+    study: Study, name: str, i: int, split: datasets.Dataset, passes: int, repeats: int
+) -> dict[str, Curve] | None:
+    """All methods on one split; None unless all are there."""
+    best = study.cell(f"{name} split {i} optimum", lambda: optimum(split))
+    curves = {
+        label: study.cell(
+            f"{name} {passes} passes split {i} {label}, {repeats} runs",
+            lambda label=label: measure(split, label, best, passes, repeats),
+        )
+        for label in METHODS
+    }
+    return None if best is None or None in curves.values() else curves
+
+
 def experiment(study: Study) -> None:
     passes, n_splits, repeats = (20, 3, 1) if study.quick else (50, 10, REPEATS)
     found, counts, first = {}, {}, {}
-    for name in DATA:
-        splits = common.stratified_splits(datasets.load(name), n_splits)
+    for plain in DATA:
+        data = datasets.load_published(plain)
+        splits = common.stratified_splits(data, n_splits)
         cells = [
-            study.cell(f"{name} {passes} passes split {i}", lambda s=s: measure(s, passes, repeats))
-            for i, s in enumerate(splits)
+            curves_of(study, data.name, i, split, passes, repeats) for i, split in enumerate(splits)
         ]
         done = [cell for cell in cells if cell is not None]
         if done:
-            found[name], counts[name], first[name] = summary(done), len(done), done[0]
+            found[data.name], counts[data.name] = summary(done), len(done)
+            first[data.name] = done[0]
     content = {"splits": counts, "summary": found, "first_split": first}
     study.write(report(found, counts), content, make_claims(found), draw(first))
 

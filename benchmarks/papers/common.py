@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from scipy import sparse, stats
 from sklearn.model_selection import StratifiedShuffleSplit
 
+from benchmarks import datasets
 from benchmarks.datasets import Dataset
 from benchmarks.provenance import machine
 from benchmarks.reference_optima import write_json
@@ -71,6 +72,11 @@ def stratified_splits(data: Dataset, n_splits: int, seed: int = 0) -> list[Datas
     cuts = StratifiedShuffleSplit(n_splits, test_size=0.2, random_state=seed).split(rest, y[rest])
     parts = [(np.concatenate([rest[train], alone]), rest[test]) for train, test in cuts]
     return [Dataset(data.name, X[train], y[train], X[test], y[test]) for train, test in parts]
+
+
+def cover() -> tuple[str, ...]:
+    """Keerthi's fifth data set, if scikit-learn or a folder has it on this machine."""
+    return ("covtype",) if datasets.is_here("covtype") else ()
 
 
 def accuracy(X: Any, y: np.ndarray, coef: np.ndarray) -> float:

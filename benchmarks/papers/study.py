@@ -36,12 +36,17 @@ Verdict = Literal["yes", "no", "partly", "not tested"]
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says (`paper` names the table or figure), what we saw, whether it holds."""
+    """What a paper says (`paper` names the table or figure), what we saw, whether it holds.
+
+    `check` is what a further look at the same cells, or at others, showed: whether it is the data,
+    our implementation or noise that decides.
+    """
 
     paper: str
     claim: str
     measured: str
     holds: Verdict
+    check: str = ""
 
 
 def verdict(conditions: Iterable[bool | None]) -> Verdict:

@@ -130,7 +130,8 @@ papers: $(VENV)/.extra-papers ## repeat reduced experiments of the papers within
 		echo "==> $$name"; $(BIN)/python -m benchmarks.papers.$$name --quick $(PAPERS_ARGS) || exit 1; done
 	$(BIN)/python -m benchmarks.papers.page
 
-papers-full: $(VENV)/.extra-papers ## repeat the experiments of the papers as a whole; hours, resumes
+papers-full: $(VENV)/.extra-papers ## repeat the experiments of the papers as a whole; hours, resumes, says how long first
+	@$(BIN)/python -m benchmarks.papers.costs
 	@for name in $(PAPERS); do \
 		echo "==> $$name"; $(BIN)/python -m benchmarks.papers.$$name $(PAPERS_ARGS) || exit 1; done
 	$(BIN)/python -m benchmarks.papers.page

@@ -2,7 +2,8 @@
 
 The prose of an experiment is in its own module: ``SETUP`` says what was done and where that is not
 what the paper did, ``REASONS`` (claim: why) explains claims that do not hold, where the reason is
-known. Neither has a measured figure in it: those come from the result files.
+known, and ``REDUCED`` why its whole protocol is not run. None has a measured figure in it: those
+come from the result files.
 """
 
 from __future__ import annotations
@@ -80,3 +81,9 @@ def reasons(name: str) -> dict[str, str]:
     module = importlib.import_module(f"benchmarks.papers.{name}")
     known = getattr(module, "REASONS", {})
     return {claim: " ".join(why.split()) for claim, why in known.items()}
+
+
+def reduced(name: str) -> str:
+    """Why the whole protocol of an experiment is not run, if that was said."""
+    module = importlib.import_module(f"benchmarks.papers.{name}")
+    return " ".join(getattr(module, "REDUCED", "").split())

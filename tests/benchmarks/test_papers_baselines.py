@@ -15,6 +15,12 @@ from benchmarks import datasets
 from benchmarks.baselines.averaged_perceptron import AveragedPerceptron
 from benchmarks.baselines.box_cqp import box_cqp
 from benchmarks.baselines.compiled import block_step
+from benchmarks.baselines.dual_decomposition import (
+    DualDecomposition,
+    smo_step,
+    sort_threshold,
+    violation,
+)
 from benchmarks.baselines.exponentiated_gradient import ExponentiatedGradient
 from benchmarks.baselines.mira import Mira
 from benchmarks.baselines.n_slack import NSlack
@@ -22,6 +28,7 @@ from benchmarks.baselines.one_slack import OneSlack
 from benchmarks.baselines.top_push import TopPush, project_balanced
 from benchmarks.baselines.wsabie import Wsabie
 from benchmarks.objective import crammer_singer_primal
+from benchmarks.papers.blondel_table2 import few_passes
 from benchmarks.passes import make_problem
 from polymargin import DualSolver, get_loss
 from polymargin.projections import solve_weston_watkins
@@ -240,3 +247,65 @@ def test_wsabie_leaves_recent_violators_alone():
             machine.epoch()
         counts.append(machine.updates)
     assert counts[0] == 180 > counts[1] > counts[2] == 6
+
+
+@pytest.mark.parametrize(
+    ("method", "ours", "settings"),
+    [
+        ("sort", "sort", {}),
+        ("smo", "smo", {}),
+        ("frank_wolfe", "frank_wolfe", {}),
+        ("bisection", "sort", {"tol": 1e-14}),
+    ],
+)
+def test_the_printed_algorithm_makes_the_passes_of_the_package(data, method, ours, settings):
+    """Written from the paper in its own variables, and from the package's: the same weights."""
+    X, y = data
+    printed = DualDecomposition(X, y, C, method, shuffle=False, **settings)
+    for passes in (1, 2, 5):
+        while printed.done < passes:
+            printed.epoch()
+        found = few_passes(ours).solve(make_problem(X, y, C=C), max_iter=passes)
+        np.testing.assert_allclose(printed.coef, found.coef, atol=1e-9)
+
+
+def test_the_printed_algorithm_ends_when_no_violation_is_left(data, optimum):
+    X, y = data
+    machine = DualDecomposition(X, y, C, "sort")
+    while machine.largest_violation > 1e-6:
+        machine.epoch()
+    assert machine.dual() == pytest.approx(optimum, rel=1e-6)
+    g = X @ machine.W + 1.0
+    g[np.arange(len(y)), y] -= 1.0
+    upper = C * np.eye(machine.rows.n_classes)[y]
+    found = [violation(*parts) for parts in zip(g, machine.alpha, upper, strict=True)]
+    assert max(found) <= 1e-5
+
+
+def test_printed_bisection_is_not_scaled(data, optimum):
+    """Its alphas miss their sum by up to tau C, which the package's bisection does not do."""
+    X, y = data
+    machine = DualDecomposition(X, y, C, "bisection", tol=1e-1)
+    for _ in range(100):
+        machine.epoch()
+    missed = np.abs(machine.alpha.sum(axis=1)).max()
+    assert 1e-4 * C < missed <= 1.0001e-1 * C
+    assert (machine.alpha <= C * np.eye(machine.rows.n_classes)[y] + 1e-12).all()
+
+
+def test_more_cycles_of_smo_come_nearer_to_the_exact_step():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        g, square = rng.standard_normal(8), 0.5 + rng.random()
+        upper = np.eye(8)[3] * 2.0
+        exact = smo_step(g.copy(), np.zeros(8), upper, square, 10_000, 1e-12)
+        length = np.sqrt(square)
+        beta = length * upper + g / length
+        theta = sort_threshold(beta, 2.0 * length)
+        expected = upper - np.maximum(beta - theta, 0.0) / length
+        np.testing.assert_allclose(exact, expected, atol=1e-9)
+        gaps = [
+            np.abs(smo_step(g.copy(), np.zeros(8), upper, square, n, 0.0) - exact).max()
+            for n in (1, 3, 30)
+        ]
+        assert gaps[2] <= gaps[1] + 1e-12 and gaps[1] <= gaps[0] + 1e-12

@@ -117,8 +117,8 @@ def load(
 def load_published(name: str, dtype: Any = np.float64, layout: Layout = "native") -> Dataset:
     """Load the rows the papers had where scikit-learn has them on this machine, else as `load`.
 
-    That is so far news20: all 18,846 documents with their 130,107 features, as "news20_18846".
-    Nothing is downloaded for it.
+    Those are news20, all 18,846 documents with their 130,107 features, called "news20_18846", and
+    covtype. Nothing is downloaded for it.
     """
     raw = originals.on_this_machine(name) if name in PUBLISHED else None
     if raw is None:
@@ -240,7 +240,7 @@ PREPARATIONS: dict[str, Preparation] = {
 }
 
 
-PUBLISHED = {"news20": "news20_18846"}  # what `load_published` calls them
+PUBLISHED = {"covtype": "covtype", "news20": "news20_18846"}  # what `load_published` calls them
 
 
 def generate_sparse(

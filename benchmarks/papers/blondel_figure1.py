@@ -6,8 +6,7 @@ The paper: relative difference of the dual objective and test accuracy against t
 RCV1, News20 and Sector, ten stratified splits, C = 1 (Amazon7 0.01), bisection with tau = 1e-3.
 Here news20, rcv1_multiclass_sub and clinc150 (in Sector's place), every method in the same engine
 and order of rows, with our Newton method added; 50 passes on ten splits, ``--quick`` 20 on three.
-The clock stands still while objectives are computed; each curve has the fastest times of two runs
-(``--quick``: the times of one).
+The clock stands still while objectives are computed.
 """
 
 from __future__ import annotations
@@ -31,15 +30,14 @@ TARGETS = (1e-1, 1e-2, 1e-3, 1e-4)
 PAPERS_METHODS = tuple(label for label in METHODS if label != "Newton")
 EXACT = ("Sort", "Pivot")
 ACCURATE = 1e-6  # relative gap of the optimum: a hundredth of the smallest target
-REPEATS = 2
 STEADY = 0.005  # below the best accuracy: what counts as having arrived
 
 Curve = dict[str, list[float]]
 
 SETUP = f"""
 news20, rcv1_multiclass_sub and, in Sector's place, clinc150 (Amazon7 is not at hand), C = 1,
-bisection with tau = 1e-3; stratified splits into 4/5 and 1/5, 50 passes on ten of them with the
-fastest times of {REPEATS} runs (reduced: 20 passes on three, one run). Every method is in the same
+bisection with tau = 1e-3; ten stratified splits into 4/5 and 1/5, 50 passes (reduced: three and
+20). Every method is in the same
 engine and visits the rows in the same order; our Newton method is drawn too, but not counted among
 the paper's. A method has reached the final accuracy when it is within {100 * STEADY:g} points of
 Sort's last one. The paper shows curves only, so no numbers of it can stand beside ours.
@@ -67,25 +65,17 @@ def optimum(split: datasets.Dataset, C: float = 1.0) -> float:
     return DualSolver().solve(problem, tol=ACCURATE, max_iter=20_000, random_state=0).dual
 
 
-def measure(
-    split: datasets.Dataset, label: str, best: float, passes: int, repeats: int, C: float = 1.0
-) -> Curve:
+def measure(split: datasets.Dataset, label: str, best: float, passes: int, C: float = 1.0) -> Curve:
     """A method on one split: passes, seconds, relative differences, accuracies."""
-    problem = make_problem(split.X_train, split.y_train, C=C)
-    seconds = np.full(passes, np.inf)
-    for _ in range(repeats):
-        found = trace(
-            DualSolver(
-                restricted=METHODS[label], shrinking=False, acceleration=False, certify=False
-            ),
-            problem,
-            max_iter=passes,
-            observe=lambda coef: common.accuracy(split.X_test, split.y_test, coef),
-        )
-        seconds = np.minimum(seconds, found.seconds)
+    found = trace(
+        DualSolver(restricted=METHODS[label], shrinking=False, acceleration=False, certify=False),
+        make_problem(split.X_train, split.y_train, C=C),
+        max_iter=passes,
+        observe=lambda coef: common.accuracy(split.X_test, split.y_test, coef),
+    )
     return {
         "passes": [float(p) for p in found.passes],
-        "seconds": seconds.tolist(),
+        "seconds": found.seconds,
         "difference": (np.maximum(best - np.array(found.dual), 0.0) / abs(best)).tolist(),
         "accuracy": found.observed,
     }
@@ -217,14 +207,14 @@ def draw(first: dict[str, dict[str, Curve]]) -> Figure:
 
 
 def curves_of(
-    study: Study, name: str, i: int, split: datasets.Dataset, passes: int, repeats: int
+    study: Study, name: str, i: int, split: datasets.Dataset, passes: int
 ) -> dict[str, Curve] | None:
     """All methods on one split; None unless all are there."""
     best = study.cell(f"{name} split {i} optimum", lambda: optimum(split))
     curves = {
         label: study.cell(
-            f"{name} {passes} passes split {i} {label}, {repeats} runs",
-            lambda label=label: measure(split, label, best, passes, repeats),
+            f"{name} {passes} passes split {i} {label}",
+            lambda label=label: measure(split, label, best, passes),
         )
         for label in METHODS
     }
@@ -232,14 +222,12 @@ def curves_of(
 
 
 def experiment(study: Study) -> None:
-    passes, n_splits, repeats = (20, 3, 1) if study.quick else (50, 10, REPEATS)
+    passes, n_splits = (20, 3) if study.quick else (50, 10)
     found, counts, first = {}, {}, {}
     for plain in DATA:
         data = datasets.load_published(plain)
         splits = common.stratified_splits(data, n_splits)
-        cells = [
-            curves_of(study, data.name, i, split, passes, repeats) for i, split in enumerate(splits)
-        ]
+        cells = [curves_of(study, data.name, i, split, passes) for i, split in enumerate(splits)]
         done = [cell for cell in cells if cell is not None]
         if done:
             found[data.name], counts[data.name] = summary(done), len(done)

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from benchmarks import datasets
 from benchmarks.papers import common
-from benchmarks.papers.blondel_table2 import METHODS, PRINTED
+from benchmarks.papers.blondel_table2 import COLUMNS, METHODS
 from benchmarks.papers.study import Claim, Study, run, verdict
 from benchmarks.papers.trace import trace
 from benchmarks.passes import make_problem
@@ -105,12 +105,12 @@ def make_claims(found: Found) -> list[Claim]:
     """The paper's two sentences, from its own methods."""
     exponents, ratios = {}, {}
     for name, by_k in found.items():
-        for label in PRINTED:
+        for label in COLUMNS:
             exponents[name, label] = exponent(
                 list(by_k), [seconds(cell, label) for cell in by_k.values()]
             )
         last = by_k[max(by_k)]
-        best = min(seconds(last, label) for label in PRINTED)
+        best = min(seconds(last, label) for label in COLUMNS)
         for label in ("Sort", "Pivot"):
             ratios[name, label] = seconds(last, label) / best
     return [

@@ -146,7 +146,7 @@ def experiment(study: Study) -> None:
     for name in (*DATA, *common.cover()):
         size = "small" if name not in LARGE else "large, quick" if study.quick else "large"
         limit = LIMITS[size]
-        data = datasets.load(name, layout="csr" if name == "mnist" else "native")
+        data = common.keerthi_data(name, "csr" if name == "mnist" else "native")
         curves = {
             label: study.cell(
                 f"{name} {loss} {limit:g} s",

@@ -248,7 +248,7 @@ def experiment(study: Study) -> None:
     figures: Figures = {}
     optima: Optima = {}
     for name in ("mnist", *common.cover()):
-        data = datasets.load(name, layout="csr")
+        data = common.keerthi_data(name, "csr")
         found, known = on_data(study, data, 10.0 if study.quick else LIMIT, REFERENCE_LIMIT)
         figures, optima = figures | found, optima | known
     write(study, figures, optima)

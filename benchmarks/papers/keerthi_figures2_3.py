@@ -304,9 +304,9 @@ def experiment(study: Study) -> None:
         if study.quick and name in NOT_QUICK:
             continue
         key = f"{name}, C = {C:g}"
-        data = datasets.load(name, layout="csr")
+        data = common.keerthi_data(name, "csr")
         best = study.cell(  # in the file's own layout: dense rows get a second-order phase
-            f"{key} reference", lambda name=name, C=C: reference(datasets.load(name), C)
+            f"{key} reference", lambda name=name, C=C: reference(common.keerthi_data(name), C)
         )
         curves = {}
         for label in ("SDM", *SOLVERS, *ONLINE):

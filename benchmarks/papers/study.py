@@ -64,6 +64,13 @@ def claims_table(claims: Sequence[Claim]) -> str:
     return table.replace("--:", "---")  # sentences are aligned left
 
 
+CELL = {"value", "seconds", "date", "commit", "code"}  # what is kept of a measurement
+
+
+def _is_whole(cell: Any) -> bool:
+    return isinstance(cell, dict) and set(cell) == CELL
+
+
 @dataclass
 class Study:
     """One experiment: its settings, its cells and its result files.
@@ -94,7 +101,8 @@ class Study:
     def __post_init__(self) -> None:
         stored = {} if self.fresh else read_json(self._path)
         same = stored.get("versions") == common.versions()
-        self._cells: dict[str, dict[str, Any]] = stored["cells"] if same else {}
+        cells: dict[str, Any] = stored["cells"] if same else {}
+        self._cells = {key: cell for key, cell in cells.items() if _is_whole(cell)}
         self._used: dict[str, dict[str, Any]] = {}
         if self.fresh:
             self._path.unlink(missing_ok=True)

@@ -61,14 +61,14 @@ SHORT = 2.0  # CPU seconds: longer runs are not repeated
 SETUP = f"""
 Both methods in our sweeps, Weston-Watkins, plain passes; the ratio of the times until the duality
 gap is {", ".join(f"{decay:g}" for decay in DECAYS)} of the gap after the first pass, the clock
-stopped while the gap is computed. C = 2^-6 ... 2^3; on aloi, the largest, 2^-6, 2^-3 and 1 only
-(reduced: three values of C, without mnist and aloi). There is no sector, rcv1 is a
-sample, and aloi has more training rows than the paper's. A run that is not there after
-{DATA["mnist"][1]:g} s (aloi: {DATA["aloi"][1]:g} s) gives no ratio; the table says how many there
-are. The gap is looked at whenever the time has grown by {100 * SPACING:g} %. Our greedy method follows the paper's description of Shark's, not Shark's code; its tolerance
-is 1e-4 of the largest entry of the answer, which C bounds. newton is our default, exact as Walrus
-is, and not in the paper. A rank correlation below -0.3 counts
-as a trend.
+stopped while the gap is computed, which is whenever the time has grown by {100 * SPACING:g} %.
+C = 2^-6 ... 2^3; on aloi, the largest, 2^-6, 2^-3 and 1 only (reduced: three values of C, without
+mnist and aloi). There is no sector, rcv1 is a sample, and aloi has more training rows than the
+paper's. A run that is not there after {DATA["mnist"][1]:g} s (aloi: {DATA["aloi"][1]:g} s) gives no
+ratio; the table says how many there are. Our greedy method follows the paper's description of
+Shark's, not Shark's code; its tolerance is 1e-4 of the largest entry of the answer, which C bounds.
+newton is our default, exact as Walrus is, not in the paper, and decides nothing. A rank correlation
+below -0.3 counts as a trend.
 """
 REASONS = {
     "its lead is larger early than late": """

@@ -53,7 +53,12 @@ def run(module, folder, figure=True):
         module.experiment(Study(module.NAME, True, folder, measure=False))
     found = json.loads((folder / f"{module.NAME}.json").read_text())
     assert first == found and found["missing_cells"] == 0
-    assert found["claims"] and {c["holds"] for c in found["claims"]} <= {"yes", "no", "partly"}
+    assert found["claims"] and {c["holds"] for c in found["claims"]} <= {
+        "yes",
+        "no",
+        "partly",
+        "not tested",
+    }
     assert (folder / f"{module.NAME}.md").read_text().startswith("# ")
     if figure:
         assert (folder / f"{module.NAME}.png").read_bytes().startswith(b"\x89PNG")
@@ -88,9 +93,9 @@ def test_data_and_settings_of_larank(tmp_path, monkeypatch):
 def test_blondel_figure1(tmp_path, monkeypatch):
     monkeypatch.setattr(blondel_figure1, "DATA", ("news20",))
     found = run(blondel_figure1, tmp_path)
-    by_label = found["summary"]["news20"]
+    by_label = found["summary"]["generated"]
     assert by_label["Sort"]["passes"] == by_label["Pivot"]["passes"]  # both exact
-    assert found["splits"] == {"news20": 3}
+    assert found["splits"] == {"generated": 3}
 
 
 def test_blondel_figure1_verdicts_follow_the_times():
@@ -109,7 +114,8 @@ def test_blondel_figure1_verdicts_follow_the_times():
 def test_blondel_figure2(tmp_path, monkeypatch):
     monkeypatch.setattr(blondel_figure2, "QUICK_SIZES", {"news20": (2, 3, 4, 9)})
     found = run(blondel_figure2, tmp_path)
-    assert list(found["times"]["news20"]) == ["2", "3", "4"]
+    assert list(found["times"]["generated"]) == ["2", "3", "4"]
+    assert len(found["times"]["generated"]["4"]["Sort"]["seconds"]) == 3  # samples
 
 
 def test_samples_have_as_many_rows_whatever_the_classes():
@@ -136,9 +142,41 @@ def test_keerthi_figures2_3(tmp_path, monkeypatch):
 
 
 def test_keerthi_orders():
-    holds = keerthi_figures2_3.order_holds
-    assert all(holds({"SDM": 1.0, "EG": 3.0, "CP": np.inf}).values())
-    assert not any(holds({"SDM": 2.0, "EG": 3.0, "CP": 4.0}).values())
+    faster = keerthi_figures2_3.much_faster
+    assert faster(1.0, 3.0, 3.0) is True
+    assert faster(1.0, np.inf, 10.0) is True  # it was given ten times as long
+    assert faster(2.0, 3.0, 3.0) is False
+    assert faster(np.inf, 3.0, 3.0) is False
+    assert faster(8.0, np.inf, 10.0) is None  # stopped too early to tell
+    assert faster(np.inf, np.inf, 10.0) is None
+
+
+def test_methods_that_have_hardly_begun_are_not_compared():
+    assert keerthi_figures2_3.nearer(0.95, 0.99) is None
+    assert keerthi_figures2_3.nearer(0.5, 0.99) is True
+    assert keerthi_figures2_3.nearer(0.99, 0.5) is False
+
+
+def test_claims_that_nobody_could_test_say_so():
+    def cell(**seconds):
+        return {
+            "C": 10.0,
+            "reference": {"accuracy": 0.9},
+            "curves": {
+                label: {"seconds": [1.0, end], "difference": [0.99, last], "accuracy": [0.1, 0.1]}
+                for label, (end, last) in seconds.items()
+            },
+        }
+
+    found = {"mnist, C = 10": cell(SDM=(6.0, 0.95), EG=(6.0, 0.99), CP=(6.0, 1.0))}
+    claims = keerthi_figures2_3.make_claims(found)
+    assert len(claims) == 7 and {claim.holds for claim in claims} == {"not tested"}
+    found = {"mnist, C = 10": cell(SDM=(2.0, 0.005), EG=(6.0, 0.99), CP=(6.0, 1.0))}
+    by_claim = {claim.claim: claim.holds for claim in keerthi_figures2_3.make_claims(found)}
+    assert by_claim["SDM is much faster than EG, to a dual difference of 0.01"] == "yes"
+    assert by_claim["EG is much faster than cutting planes, to a dual difference of 0.01"] == (
+        "not tested"
+    )
 
 
 def test_keerthi_curves_are_compared_at_the_same_moment():
@@ -160,6 +198,17 @@ def test_keerthi_figure5(tmp_path, monkeypatch):
     monkeypatch.setattr(keerthi_figure5, "LIMITS", {"small": 0.2})
     found = run(keerthi_figure5, tmp_path)
     assert set(found["curves"]["letter"]) == set(keerthi_figure5.LOSSES)
+
+
+def test_an_accuracy_that_is_not_final_decides_nothing():
+    def curve(last, gap):
+        return {"seconds": [1.0, 2.0], "accuracy": [0.5, last], "last_gap": [gap]}
+
+    curves = {"one-vs-rest": curve(0.9, 1e-3), "Crammer-Singer": curve(0.95, 1e-3)}
+    found = {"mnist": curves | {"Weston-Watkins": curve(0.85, 0.3)}}
+    same_time, better = keerthi_figure5.make_claims(found)
+    assert same_time.holds == "not tested" and better.holds == "yes"
+    assert better.measured.endswith("not final when its time was up: Weston-Watkins on mnist")
 
 
 def test_steady_is_from_then_on():
@@ -222,6 +271,22 @@ def test_walrus_tables8_9(tmp_path, monkeypatch):
         assert all(cell["error"] < 1e-3 for cell in cells.values())
         assert cells["walrus, one"]["error"] < 1e-10
     assert set(found["absent"]) == set(walrus_tables8_9.absent())
+
+
+def test_what_a_call_costs_decides_nothing():
+    def cells(general, ours):
+        return {
+            "walrus, one": {"microseconds": 50.0},  # slower than anybody: calls
+            "walrus, batch": {"microseconds": ours},
+            "quadprog": {"microseconds": general},
+        }
+
+    found = {2: cells(10.0, 0.1), 5: cells(12.0, 0.1), 100: cells(210.0, 10.0)}
+    assert walrus_tables8_9.ratios(found) == {2: None, 5: None, 100: 20.0}
+    (claim,) = walrus_tables8_9.make_claims(found)
+    assert claim.holds == "yes" and "mostly calls from Python at 2, 5 variables" in claim.measured
+    (claim,) = walrus_tables8_9.make_claims({2: cells(10.0, 0.1)})
+    assert claim.holds == "not tested"
 
 
 def test_the_subproblems_touch_both_bounds():

@@ -18,8 +18,9 @@ def test_verdicts():
     assert verdict([True, True]) == "yes"
     assert verdict([True, False]) == "partly"
     assert verdict(iter([False])) == "no"
-    with pytest.raises(ValueError, match="at least one"):
-        verdict([])
+    assert verdict([None, True]) == "yes"  # what could not be tested counts for nothing
+    assert verdict([None, False]) == "no"
+    assert verdict([None]) == verdict([]) == "not tested"
 
 
 def test_a_cell_is_measured_once_and_an_interrupted_run_goes_on(tmp_path):
@@ -67,7 +68,7 @@ def test_a_report_measures_nothing(tmp_path, capsys):
     found = json.loads((tmp_path / "demo.json").read_text())
     assert found["value"] == 3 and found["missing_cells"] == 0 and found["run"] == "quick"
     assert found["claims"] == [
-        {"paper": "P, table 1", "claim": "x", "measured": "y", "holds": "no"}
+        {"paper": "P, table 1", "claim": "x", "measured": "y", "holds": "no", "check": ""}
     ]
     assert "| x | y | no |" in (tmp_path / "demo.md").read_text()
     with pytest.raises(SystemExit):

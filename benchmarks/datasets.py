@@ -122,7 +122,7 @@ def load_published(name: str, dtype: Any = np.float64, layout: Layout = "native"
     """
     raw = originals.on_this_machine(name) if name in PUBLISHED else None
     if raw is None:
-        return load(name, dtype, layout)
+        return load(name, dtype=dtype, layout=layout)
     return _prepared(name, raw, dtype, layout, PUBLISHED[name])
 
 

@@ -8,7 +8,8 @@ Its dual, over a >= 0 (positives) and b >= 0 (negatives) with sum a = sum b, is
 
     min  lambda m/2 |w|^2 + sum_i (a_i^2 / 4 - a_i),    w = (X+^T a - X-^T b) / (lambda m)
 
-solved by Nesterov's accelerated projected gradient. The columns of ``P`` are the duals (a, b) of
+solved by Nesterov's accelerated projected gradient, which starts its sequence anew for a class
+whose step goes uphill (O'Donoghue and Candes 2015). The columns of ``P`` are the duals (a, b) of
 the classes: a step is two products with X whatever the number of classes.
 """
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse.linalg import svds
 
 
 def project_balanced(V: np.ndarray, positive: np.ndarray, rounds: int = 60) -> np.ndarray:
@@ -42,10 +44,10 @@ class TopPush:
         self.n_classes = int(y.max()) + 1
         self.positive = np.asarray(y)[:, None] == np.arange(self.n_classes)
         self.m = np.maximum(self.positive.sum(axis=0), 1)
-        squares = X.multiply(X).sum() if hasattr(X, "multiply") else np.vdot(X, X)
-        self.lipschitz = float(squares) / (regularization * self.m) + 0.5  # |X|_2 <= |X|_F
+        (largest,) = svds(X.astype(np.float64), 1, return_singular_vectors=False, random_state=0)
+        self.lipschitz = 1.001 * float(largest) ** 2 / (regularization * self.m) + 0.5
         self.P = np.zeros(self.positive.shape)
-        self.Q, self.t = self.P, 1.0  # extrapolated point, Nesterov's sequence
+        self.Q, self.t = self.P, np.ones(self.n_classes)  # extrapolated point, Nesterov's sequence
 
     def _weights(self, P: np.ndarray) -> np.ndarray:
         signed = np.where(self.positive, P, -P)
@@ -56,6 +58,8 @@ class TopPush:
         scores = np.asarray(self.X @ self._weights(self.Q))
         gradient = np.where(self.positive, scores + 0.5 * self.Q - 1.0, -scores)
         new = project_balanced(self.Q - gradient / self.lipschitz, self.positive)
+        uphill = ((self.Q - new) * (new - self.P)).sum(axis=0) > 0.0
+        self.t[uphill] = 1.0
         t = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * self.t**2))
         self.Q = new + (self.t - 1.0) / t * (new - self.P)
         self.P, self.t = new, t

@@ -145,6 +145,9 @@ def test_blondel_table2(tmp_path):
     assert found["accuracy"]["Sort"] == found["accuracy"]["Pivot"]  # both exact, in one order
     assert len(found["tests"]) == 3 * 15
     assert all(len(values) == 3 for values in found["seconds"]["SMO"].values())
+    # algorithm 1 as printed, with exact steps, makes the same passes
+    assert found["printed"]["Sort"] == found["accuracy"]["Sort"]
+    assert set(found["printed"]) == set(blondel_table2.PRINTED)
 
 
 @pytest.mark.usefixtures("no_files")

@@ -20,20 +20,40 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import svds
 
+from benchmarks.baselines.compiled import compiled
 
-def project_balanced(V: np.ndarray, positive: np.ndarray, rounds: int = 60) -> np.ndarray:
-    """Project columns onto ``p >= 0, sum over positive = sum over the others``, by bisection.
+
+@compiled
+def _balance(V, positive, t):
+    """Sum over positives of max(v - t, 0) minus the others' of max(v + t, 0), and its slope."""
+    excess, slope = np.zeros(V.shape[1]), np.zeros(V.shape[1])
+    for i in range(V.shape[0]):
+        for c in range(V.shape[1]):
+            p = V[i, c] - t[c] if positive[i, c] else V[i, c] + t[c]
+            if p > 0.0:
+                excess[c] += p if positive[i, c] else -p
+                slope[c] += 1.0
+    return excess, slope
+
+
+def project_balanced(V: np.ndarray, positive: np.ndarray, rounds: int = 100) -> np.ndarray:
+    """Project columns onto ``p >= 0, sum over positive = sum over the others``.
 
     The projection is ``max(v - t, 0)`` at positives and ``max(v + t, 0)`` elsewhere, for the t that
-    balances the sums.
+    balances the sums, by Newton's method in a bracket (they differ by a piecewise linear function).
     """
     low, high = -np.abs(V).max(axis=0), np.abs(V).max(axis=0)
-    signs = np.where(positive, -1.0, 1.0)
+    t = np.zeros(V.shape[1])
     for _ in range(rounds):
-        t = 0.5 * (low + high)
-        excess = (-signs * np.maximum(V + signs * t, 0.0)).sum(axis=0)  # of the positives
-        low, high = np.where(excess > 0, t, low), np.where(excess > 0, high, t)
-    return np.maximum(V + signs * 0.5 * (low + high), 0.0)
+        excess, slope = _balance(V, positive, t)
+        low, high = np.where(excess > 0, t, low), np.where(excess <= 0, t, high)
+        step = t + excess / np.maximum(slope, 1.0)
+        inside = (step > low) & (step < high)
+        new = np.where(excess == 0, t, np.where(inside, step, 0.5 * (low + high)))
+        if np.abs(new - t).max() <= 1e-15 * np.abs(V).max():
+            break
+        t = new
+    return np.maximum(np.where(positive, V - t, V + t), 0.0)
 
 
 class TopPush:

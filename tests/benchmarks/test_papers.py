@@ -146,6 +146,11 @@ def test_blondel_table2(tmp_path):
     assert accuracy["Sort"] == accuracy["Pivot"]  # both exact, in one order
     assert len(found["tests"]["generated"]) == 3 * 15
     assert all(len(values) == 3 for values in seconds["SMO"].values())
+    # algorithm 1 as printed, with exact steps, makes the same passes
+    assert found["printed"]["generated"]["Sort"] == accuracy["Sort"]
+    assert set(found["printed"]["generated"]) == set(blondel_table2.PRINTED)
+    other = found["other_splits"]["generated"]
+    assert set(other) == {"Sort", "SMO", "Frank-Wolfe"} and other["Sort"] != accuracy["Sort"]
     assert blondel_table2.dearest_in_the_paper() == pytest.approx(0.33 / 0.27)
 
 

@@ -23,6 +23,7 @@ from benchmarks.baselines.dual_decomposition import (
     violation,
 )
 from benchmarks.baselines.exponentiated_gradient import ExponentiatedGradient
+from benchmarks.baselines.largest_violator import LargestViolator
 from benchmarks.baselines.mira import Mira
 from benchmarks.baselines.n_slack import NSlack
 from benchmarks.baselines.one_slack import OneSlack, solve_planes
@@ -376,3 +377,25 @@ def test_recall_at_k_raises_the_recall(data):
     chosen = np.argsort(-scores.ravel())[: 2 * len(y)]
     own = np.arange(len(y)) * scores.shape[1] + y
     assert np.isin(own, chosen).mean() > 0.9
+
+
+def test_the_largest_violator_comes_next(data, optimum):
+    X, y = data
+    machine = LargestViolator(X, y, C, share=1 / len(y), epsilon=1e-5)
+    upper = C * np.eye(4)[y]
+    for turn in range(200):
+        g = X @ machine.W + 1.0
+        g[np.arange(len(y)), y] -= 1.0
+        found = [violation(*parts) for parts in zip(g, machine.alpha, upper, strict=True)]
+        np.testing.assert_allclose(machine.v, found, atol=1e-9)
+        worst = int(np.argmax(found))
+        before = machine.alpha.copy()
+        machine.epoch()
+        if machine.steps == turn:
+            break
+        moved = np.flatnonzero((machine.alpha != before).any(axis=1))
+        assert moved.tolist() == [worst]
+    while machine.largest_violation > 1e-5:
+        machine.epoch()
+    assert machine.dual() == pytest.approx(optimum, rel=1e-5)
+    np.testing.assert_allclose(machine.W, X.T @ machine.alpha, atol=1e-9)

@@ -20,6 +20,7 @@ from benchmarks.papers import (
     blondel_table1,
     keerthi_figure5,
     keerthi_figures2_3,
+    keerthi_section2,
     lapin_projection,
     lapin_table1,
     larank_table1,
@@ -83,11 +84,11 @@ def test_data_and_settings_of_larank(tmp_path, monkeypatch):
     usps = (200, 100, 4, 60, 10, 0.025, "usps")
     monkeypatch.setattr(larank_table1, "PAPER", larank_table1.PAPER | {"USPS": usps})
     (claim,) = run(larank_table1, tmp_path, figure=False)["claims"]
-    assert claim["measured"] == "the same: usps; others: letter, mnist"
+    assert claim["measured"] == "the same: usps; others: letter, mnist, news20"
     text = (tmp_path / "larank_table1.md").read_text()
     assert "| usps (USPS) | 200 (200, +0) | 100 (100, +0) | 4 (4, +0) | 60 (60, +0) |" in text
     assert "| 1000 (1000, +0) | 0.005 (0.005, +0) |" in text
-    assert "| none (INEX) | (6,053) |" in text
+    assert "| news20 (INEX) | 200 (6,053, -5,853) |" in text
 
 
 def test_blondel_figure1(tmp_path, monkeypatch):
@@ -294,23 +295,69 @@ def test_the_subproblems_touch_both_bounds():
     assert (b == 0).any() and (b == 1).any() and ((b > 0) & (b < 1)).any()
 
 
-def test_lapin_table1(tmp_path, monkeypatch):
-    data = generated(22, n=600, dtype=np.float32)
+@pytest.fixture
+def small_lapin(monkeypatch):
+    data = generated(12, n=360, dtype=np.float32)
     monkeypatch.setattr(datasets, "load", lambda name, **kwargs: data)
-    monkeypatch.setattr(lapin_table1, "DATA", ("clinc150",))
-    monkeypatch.setattr(lapin_table1, "POWERS", (-3, -2))
-    monkeypatch.setattr(lapin_table1, "FURTHEST", 1)
-    monkeypatch.setattr(lapin_table1, "EPOCHS", {50: 1})  # not compiled here
+    settings = {"DATA": ("clinc150",), "POWERS": (-3, -2), "STEPS": (-2,), "FURTHEST": 1}
+    settings |= {"EPOCHS": 1, "ROUNDS": 20, "RECALL": {"Recall@5": 5}, "SAMPLE": {"clinc150": 8}}
+    settings |= {"WSABIE": {"W++, 1/256": 1}, "OTHERS": ("Recall@5", "TopPush OVA", "W++, 1/256")}
+    settings |= {"METHODS": {m: lapin_table1.METHODS[m] for m in FOUR_METHODS}}
+    for name, value in settings.items():
+        monkeypatch.setattr(lapin_table1, name, value)
+
+
+FOUR_METHODS = ("SVM OVA", "top-1 SVM", "top-10 SVM alpha", "top-10 SVM beta")
+
+
+def test_lapin_table1(tmp_path, small_lapin):
+    pytest.importorskip("clarabel", reason="the planes' program needs Clarabel")
     found = run(lapin_table1, tmp_path, figure=False)
-    rows = found["table"]["clinc150"]
-    assert set(rows) == {*lapin_table1.METHODS, "W++, 0/256"}
+    rows = found["table"]["clinc150, a sample"]
+    assert found["rows"]["clinc150, a sample"] == 12 * 8
+    assert set(rows) == {*FOUR_METHODS, "Recall@5", "TopPush OVA", "W++, 1/256"}
     for method, row in rows.items():
-        assert row["accuracy"] == sorted(row["accuracy"]) or len(set(row["power"])) > 1
-        if method in lapin_table1.METHODS:
-            assert row["worst_gap"] <= lapin_table1.TOL
         low, high = row["tried"]
-        at_edge = {low, high} & set(row["power"])
-        assert not at_edge or at_edge <= {-4, -1}  # extended as far as allowed
+        for k in lapin_table1.MEASURES:
+            model = row[str(k)]  # one model, so that its accuracies grow with k
+            assert model["accuracy"] == sorted(model["accuracy"])
+            if method in FOUR_METHODS:
+                assert model["gap"] <= lapin_table1.TOL
+            elif method != "W++, 1/256":
+                assert np.isfinite(model["gap"])
+            if model["power"] in (low, high):  # extended as far as allowed
+                assert model["power"] in ((-3, -1) if method.startswith("W") else (-4, -1))
+    assert len(found["claims"]) == 7
+
+
+def test_models_are_chosen_by_the_measure_they_are_reported_on(small_lapin):
+    scores = {-3: np.array([0.5, 0, 0, 0, 0.6, 0.9]), -2: np.array([0.4, 0, 0, 0, 0.7, 0.9])}
+    assert lapin_table1.chosen_powers(scores) == {1: -3, 5: -2, 10: -2}  # of equals the largest
+    row = {"1": {"accuracy": [50, 1, 1, 1, 1, 1]}, "5": {"accuracy": [2, 2, 2, 2, 60, 2]}}
+    assert [lapin_table1.accuracy_at(row, k) for k in (1, 5)] == [50, 60]
+
+
+def test_the_whole_data_are_in_the_full_version_only(tmp_path, small_lapin, monkeypatch):
+    monkeypatch.setattr(lapin_table1, "OTHERS", ())
+    lapin_table1.experiment(Study(lapin_table1.NAME, False, tmp_path))
+    found = json.loads((tmp_path / "lapin_table1.json").read_text())
+    assert found["rows"] == {"clinc150, a sample": 96, "clinc150": 240}
+    cells = json.loads((tmp_path / ".cache" / "lapin_table1.json").read_text())["cells"]
+    assert {key.split(" fold ")[1][0] for key in cells if " 240 rows" in key and "fold" in key} == {
+        "0", "1", "2",
+    }  # fmt: skip
+
+
+def test_which_example_comes_next(tmp_path, monkeypatch):
+    monkeypatch.setattr(keerthi_section2, "DATA", ("usps",))
+    monkeypatch.setattr(keerthi_section2, "HAS_NUMBA", True)
+    found = run(keerthi_section2, tmp_path, figure=False)
+    curves = found["problems"]["usps"]
+    for curve in curves.values():
+        assert min(curve["difference"]) > -1e-5
+        assert curve["difference"][-1] <= keerthi_section2.TARGETS[-1]
+    assert curves["largest violation"]["steps"][-1] < curves["sequential"]["steps"][-1]
+    assert [claim["holds"] for claim in found["claims"]][1] == "yes"
 
 
 def test_top_push_beats_guessing():

@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from benchmarks import datasets
 from benchmarks.papers import common
 from benchmarks.papers.blondel_table2 import COLUMNS, METHODS
-from benchmarks.papers.study import Claim, Study, run, verdict
+from benchmarks.papers.study import Claim, Study, on_halves, run, verdict
 from benchmarks.papers.trace import trace
 from benchmarks.passes import make_problem
 from polymargin import DualSolver
@@ -43,9 +43,11 @@ decides nothing.
 """
 REASONS = {
     "exact methods scale very well, with many classes too": """
-    the exact methods make the same passes, so that what differs is the cost of a visit: Sort orders
-    all k classes, in O(k log k), and Pivot is linear in k in expectation but partitions several
-    times. Our Newton method, exact too, is in the table but not counted.
+    all exact methods make the same passes, so that what differs is the cost of a visit. The
+    implementation: Sort orders the classes that can be positive and Pivot partitions all k several
+    times, where our Newton method, exact too, takes less time than any method of the paper; so it
+    is not exactness that costs. The data: clinc150 has shorter rows than the paper's Sector, so
+    that more of a visit is the restricted problem. Noise: the halves of the samples.
     """,
 }
 
@@ -103,7 +105,7 @@ def seconds(cell: dict[str, dict[str, list[float]]], label: str) -> float:
 
 def make_claims(found: Found) -> list[Claim]:
     """The paper's two sentences, from its own methods."""
-    exponents, ratios = {}, {}
+    exponents, ratios, newton = {}, {}, {}
     for name, by_k in found.items():
         for label in COLUMNS:
             exponents[name, label] = exponent(
@@ -113,6 +115,7 @@ def make_claims(found: Found) -> list[Claim]:
         best = min(seconds(last, label) for label in COLUMNS)
         for label in ("Sort", "Pivot"):
             ratios[name, label] = seconds(last, label) / best
+        newton[name] = seconds(last, "Newton") / best
     return [
         Claim(
             "Blondel, figure 2",
@@ -128,8 +131,24 @@ def make_claims(found: Found) -> list[Claim]:
             + ", ".join(f"{label} on {name} {r:.2f}" for (name, label), r in ratios.items())
             + f" (counted as holding up to {KEEPS_UP})",
             verdict(r <= KEEPS_UP for r in ratios.values()),
+            check="Newton's time over that of the fastest of the paper's methods: "
+            + ", ".join(f"{name} {ratio:.2f}" for name, ratio in newton.items()),
         ),
     ]
+
+
+def half(found: Found, start: int) -> Found:
+    """Every second sample."""
+    return {
+        name: {
+            k: {
+                label: {what: values[start::2] for what, values in times.items()}
+                for label, times in cell.items()
+            }
+            for k, cell in by_k.items()
+        }
+        for name, by_k in found.items()
+    }
 
 
 def report(found: Found) -> str:
@@ -185,7 +204,8 @@ def experiment(study: Study) -> None:
             }
             if None not in cell.values():
                 found.setdefault(data.name, {})[k] = cell
-    study.write(report(found), {"times": found}, make_claims(found), draw(found))
+    claims = on_halves(make_claims(found), [make_claims(half(found, i)) for i in (0, 1)])
+    study.write(report(found), {"times": found}, claims, draw(found))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -55,6 +55,25 @@ def verdict(conditions: Iterable[bool | None]) -> Verdict:
     if not found:
         return "not tested"
     return "yes" if all(found) else "partly" if any(found) else "no"
+
+
+def on_halves(claims: Sequence[Claim], halves: Sequence[Sequence[Claim]]) -> list[Claim]:
+    """Add to the checks what each half of the splits says alone: what differs is noise.
+
+    Parameters
+    ----------
+    claims : sequence of Claim
+        From all splits.
+    halves : sequence of two sequences of Claim
+        The same claims, from one half each.
+    """
+    words = {"yes": "holds", "no": "does not hold"}
+    told = []
+    for claim, one, other in zip(claims, *halves, strict=True):
+        verdicts = " and ".join(words.get(half.holds, half.holds) for half in (one, other))
+        text = f"on either half of the splits alone: {verdicts}"
+        told.append(replace(claim, check="; ".join(part for part in (claim.check, text) if part)))
+    return told
 
 
 def claims_table(claims: Sequence[Claim]) -> str:

@@ -156,7 +156,8 @@ def experiment(study: Study) -> None:
             continue
         curves = {
             choice: study.cell(
-                f"{name} {choice} {limit:g} s", lambda d=data, c=choice, b=best: follow(d, c, b, limit)
+                f"{name} {choice} {limit:g} s",
+                lambda d=data, c=choice, b=best: follow(d, c, b, limit),
             )
             for choice in CHOICES
         }

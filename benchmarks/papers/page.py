@@ -56,6 +56,8 @@ costs.
 Times are CPU seconds on one thread, in float64 unless a section says otherwise, from a shared
 machine that was busy throughout: differences of a tenth mean nothing. Objectives along a curve are
 evaluated with the clock stopped; the passes are exactly those of `DualSolver.solve`.
+
+What the Walrus paper leaves open, its method with kernels, has [a page of its own](walrus_kernel.md).
 """
 EXCEPTIONS = "What does not hold, or only partly"
 ANCHOR = "#what-does-not-hold-or-only-partly"

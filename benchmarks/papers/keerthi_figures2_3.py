@@ -75,8 +75,11 @@ nothing.
 """
 REASONS = {
     "after the same time, SDM is nearest to the dual optimum, then EG, then cutting planes": """
-    a relative difference of about 1 is where a method starts: where neither EG nor cutting planes
-    has come away from it when the time is up, their order says little.
+    the data: on all but mnist the paper's order is there, and mnist is the paper's too. The
+    implementation: EG and cutting planes are ours and not the paper's programs; EG starts inside
+    the feasible set and makes small steps where rows are long and C large, which the paper's
+    program, with its own step sizes, may not; cutting planes make many cheap rounds here. Noise: a
+    run each; the check repeats the comparison at half of the time.
     """,
 }
 
@@ -198,10 +201,10 @@ def _faster(found: Found, paper: str, what: str, seconds: Callable[[Curve, Any],
     return claims
 
 
-def at_equal_time(curves: dict[str, Curve]) -> dict[str, float]:
-    """Relative differences at the last moment that all unfinished curves share."""
+def at_equal_time(curves: dict[str, Curve], part: float = 1.0) -> dict[str, float]:
+    """Relative differences at the last moment that all unfinished curves share, or part of it."""
     ends = [c["seconds"][-1] for c in curves.values() if c["difference"][-1] > LOWEST]
-    moment = min(ends, default=np.inf)
+    moment = part * min(ends, default=np.inf)
     return {
         label: min(
             (d for d, s in zip(c["difference"], c["seconds"], strict=True) if s <= moment),
@@ -228,7 +231,23 @@ def _equal_time(found: Found, paper: str) -> Claim:
         "relative differences of SDM, EG and CP: " + "; ".join(shown) + " (two that are both above "
         f"{STARTED:g}, near which every method starts, are not compared)",
         verdict(checks),
+        check=_at_half_time(found),
     )
+
+
+def _at_half_time(found: Found) -> str:
+    """The same comparison earlier, where not everybody has arrived in the end."""
+    shown = []
+    for key, cell in found.items():
+        curves = {label: cell["curves"][label] for label in ("SDM", "EG", "CP")}
+        if any(curve["difference"][-1] > LOWEST for curve in curves.values()):
+            away = at_equal_time(curves, 0.5)
+            passes = ", ".join(f"{curve['passes'][-1]:.0f}" for curve in curves.values())
+            shown.append(
+                f"{key}: " + ", ".join(f"{d:.1e}" for d in away.values()) + f" (passes in the end: "
+                f"{passes})"
+            )
+    return "at half of the time: " + "; ".join(shown) if shown else ""
 
 
 def make_claims(found: Found) -> list[Claim]:

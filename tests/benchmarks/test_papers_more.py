@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("matplotlib", reason="the figures need matplotlib")
 
 from benchmarks import datasets
+from benchmarks.baselines.variable_fixing import knapsack
 from benchmarks.papers import (
     blondel_figure1,
     blondel_figure2,
@@ -31,6 +32,7 @@ from benchmarks.papers import (
     walrus_tables8_9,
 )
 from benchmarks.papers.study import Study
+from polymargin.projections import project_capped_simplex
 
 
 def generated(n_classes, n=300, n_features=60, dtype=np.float64):
@@ -164,7 +166,12 @@ def test_claims_that_nobody_could_test_say_so():
             "C": 10.0,
             "reference": {"accuracy": 0.9},
             "curves": {
-                label: {"seconds": [1.0, end], "difference": [0.99, last], "accuracy": [0.1, 0.1]}
+                label: {
+                    "passes": [1, 2],
+                    "seconds": [1.0, end],
+                    "difference": [0.99, last],
+                    "accuracy": [0.1, 0.1],
+                }
                 for label, (end, last) in seconds.items()
             },
         }
@@ -383,8 +390,17 @@ def test_the_best_lambda_of_every_column():
     assert lapin_table1.best_powers(scores) == [0, 1]
 
 
+@pytest.mark.parametrize("upper", [1.0, 0.2, 0.05])
+@pytest.mark.parametrize("shift", [-2.0, 0.0, 3.0])
+def test_variable_fixing_is_the_projection(upper, shift):
+    V = np.random.default_rng(0).standard_normal((40, 30)) + shift
+    expected = project_capped_simplex(V, upper, equality=False)
+    np.testing.assert_allclose(knapsack(V, upper), expected, atol=1e-12)
+
+
 def test_lapin_projection(tmp_path, monkeypatch):
     monkeypatch.setattr(lapin_projection, "QUICK_SIZES", (60, 100))
     monkeypatch.setattr(lapin_projection, "ENTRIES", 1000)
+    monkeypatch.setattr(lapin_projection, "HAS_NUMBA", True)
     found = run(lapin_projection, tmp_path)
     assert set(found["nanoseconds"]) == {"1", "5", "10", "50"}

@@ -1,4 +1,4 @@
-"""The Walrus paper's open question: what is Walrus worth for Weston-Watkins with kernels?
+"""The Walrus paper's open question: what it is worth for Weston-Watkins with kernels.
 
     python -m benchmarks.walrus_kernel [--quick] [--report]
 
@@ -46,9 +46,7 @@ def training_part(name: str, quick: bool) -> datasets.Dataset:
     """The rows to train with."""
     data = load(name, quick)
     rows = slice(None, DATA[name])
-    return datasets.Dataset(
-        name, data.X_train[rows], data.y_train[rows], data.X_test, data.y_test
-    )
+    return datasets.Dataset(name, data.X_train[rows], data.y_train[rows], data.X_test, data.y_test)
 
 
 def fit(
@@ -124,8 +122,8 @@ def sentence(rows: Sequence[dict[str, Any]], first: str, other: str) -> str:
     less = sum(r * FASTER < 1 for r in whole)
     more = sum(r > FASTER for r in whole)
     return (
-        f"- {first} against {other}: a fit takes {min(whole):.2f} to {max(whole):.2f} times as long "
-        f"(median {np.median(whole):.2f}; less in {less}, more in {more} of {len(whole)} problems, "
+        f"- {first} against {other}: a fit takes {min(whole):.2f} to {max(whole):.2f} times as "
+        f"long (median {np.median(whole):.2f}; less in {less}, more in {more} of {len(whole)} problems, "
         f"a difference counting from {100 * (FASTER - 1):.0f} % on), the time within working sets "
         f"{min(within):.2f} to {max(within):.2f} times (median {np.median(within):.2f})."
     )

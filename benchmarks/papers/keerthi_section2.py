@@ -37,8 +37,8 @@ LIMITS = {True: 5.0, False: 30.0}  # CPU seconds a curve, quick and full
 SETUP = f"""
 The Crammer-Singer dual, C = {C:g}, on news20, rcv1_multiclass_sub, usps and letter. Both choices
 make exact steps, in baselines of ours whose loops are compiled by Numba. The sequential one goes
-through the rows in one random order. The other keeps the gradients of all examples and takes the one
-with the largest violation. A curve ends at a difference of {TARGETS[-1]:g} or after
+through the rows in one random order. The other keeps the gradients of all examples and takes the
+one with the largest violation. A curve ends at a difference of {TARGETS[-1]:g} or after
 {LIMITS[False]:g} s (reduced: {LIMITS[True]:g} s) of CPU time; "rule" is when algorithm 1 of Blondel
 et al. would end, the largest violation being at most {EPSILON:g}. The paper reports no experiment
 on this.
@@ -156,7 +156,8 @@ def experiment(study: Study) -> None:
             continue
         curves = {
             choice: study.cell(
-                f"{name} {choice} {limit:g} s", lambda d=data, c=choice, b=best: follow(d, c, b, limit)
+                f"{name} {choice} {limit:g} s",
+                lambda d=data, c=choice, b=best: follow(d, c, b, limit),
             )
             for choice in CHOICES
         }

@@ -78,9 +78,10 @@ The paper's kernels and C on letter, usps and mnist; for its fourth data set, IN
 hand, {INEX} with the same C and the linear kernel. The paper gives no scale for usps and mnist:
 usps has pixels in [0, 1], and once more in [0, 1.25]; for mnist see the section before. LaRank x1
 is the mean of {SEEDS} seeds (mnist: one), `batch` is `KernelMulticlassSVC`, `MCSVM` the same with
-a working set of one example, in place of the program the paper used, `SVMstruct` an n-slack cutting plane method of ours whose loops are compiled with
-Numba and which has {SECONDS:,.0f} s at most; MCSVM has {OTHER_SETS:,} sets at most, on mnist
-{SETS["mnist"]:,}. Seconds are without predictions; the paper's are of 2007, LaRank's of an
+a working set of one example, in place of the program the paper used, `SVMstruct` an n-slack cutting
+plane method of ours whose loops are compiled with Numba and which has {SECONDS:,.0f} s at most;
+MCSVM has {OTHER_SETS:,} sets at most, on mnist {SETS["mnist"]:,}. Seconds are without predictions;
+the paper's are of 2007, LaRank's of an
 interpreter. The reduced version takes every tenth training row.
 """
 

@@ -58,6 +58,7 @@ PAPER = {  # News20: accuracy in per cent, its standard deviation, seconds
 REPEATS = 3
 
 SIGNIFICANT = 0.05
+SMO_BEFORE_FRANK_WOLFE = "after one pass, SMO is more accurate than Frank-Wolfe"
 NO_MORE = 1.05  # times the seconds of the cheapest partial method
 
 Measured = dict[str, dict[int, list[float]]]  # method, passes, one value per split
@@ -74,16 +75,13 @@ splits: if it is on all of them); ten splits cannot give a p below 0.002. It cos
 {NO_MORE:g} times the seconds of the cheaper partial method, after {PASSES[-1]} passes; seconds are
 those of the fastest of {REPEATS} runs. Beside them stands the paper's algorithm 1 as it is printed,
 in its own variables (benchmarks/baselines/dual_decomposition.py): bisection from the bracket [0, U]
-without scaling, and SMO in cycles until the violation of the example is at most {SMO_VIOLATION:g},
-too, since the paper does not say how many cycles it makes.
+without scaling, and SMO in one cycle through the classes as they are numbered, or in cycles until
+the violation of the example is at most {SMO_VIOLATION:g}, since the paper does not say how many it
+makes. (In the first pass an example has no dual yet: a cycle that ends with the true class, as our
+engine's does, makes one step, which is Frank-Wolfe's. In the paper's order the classes behind it
+follow.)
 """
 REASONS = {
-    "after one pass, SMO is more accurate than Frank-Wolfe": """
-    in the first pass an example's dual is zero when it is visited, so that SMO's cycle has one pair
-    in it, and the best step for that pair is Frank-Wolfe's step: the two are one method. The
-    difference in the paper cannot come from the first cycle of SMO as its supplement describes it;
-    it may have made several, or used another order of the rows.
-    """,
     "exact methods are the most accurate after three and five passes too": """
     all methods go towards the same optimum; what an exact solution gains in the first pass the
     others make up for in the next ones.
@@ -157,22 +155,33 @@ def report_printed(printed: Measured) -> str:
     return "\n# Algorithm 1 as printed\n\n" + common.markdown_table(header, rows)
 
 
-def claims_printed(printed: Measured) -> list[Claim]:
-    """The order after one pass, by how long SMO goes on."""
-    smo = f"SMO to {SMO_VIOLATION:g}"
-    pairs = [("Sort", smo), (smo, "Frank-Wolfe"), ("Sort", "Bisection"), (smo, "SMO, one cycle")]
-    found = {pair: common.paired_test(*(printed[label][1] for label in pair)) for pair in pairs}
+def claims_printed(printed: Measured, scores: Measured) -> list[Claim]:
+    """SMO between Sort and Frank-Wolfe after one pass, however long its cycles go on."""
+    cycle, to, last = "SMO, one cycle", f"SMO to {SMO_VIOLATION:g}", "Frank-Wolfe"
+
+    def compared(pairs: Sequence[tuple[str, str]]) -> tuple[str, list[bool]]:
+        found = {pair: common.paired_test(*(printed[label][1] for label in pair)) for pair in pairs}
+        text = (f"{a} - {b}: {t.mean:+.2f} points (p = {t.p:.3f})" for (a, b), t in found.items())
+        return "; ".join(text), [t.mean > 0 and t.p < SIGNIFICANT for t in found.values()]
+
+    above, is_above = compared([(cycle, last), (to, last)])
+    below, is_below = compared([("Sort", cycle), ("Sort", to)])
+    ours = common.paired_test(scores["SMO"][1], scores[last][1])
     return [
         Claim(
             "Blondel, table II",
-            "after one pass, the order is Sort, SMO, Frank-Wolfe (as printed, SMO in cycles until "
-            f"the violation is at most {SMO_VIOLATION:g})",
-            "; ".join(
-                f"{a} - {b}: {test.mean:+.2f} points (p = {test.p:.3f})"
-                for (a, b), test in found.items()
-            ),
-            verdict(found[pair].mean > 0 and found[pair].p < SIGNIFICANT for pair in pairs[:2]),
-        )
+            SMO_BEFORE_FRANK_WOLFE,
+            f"as printed, {above}; in our engine, whose cycles end with the true class: "
+            f"{ours.mean:+.2f} points (p = {ours.p:.3f}), which does not count",
+            verdict(is_above),
+        ),
+        Claim(
+            "Blondel, table II",
+            "after one pass, Sort is more accurate than SMO as printed, in one cycle and until the "
+            f"violation is at most {SMO_VIOLATION:g}",
+            below,
+            verdict(is_below),
+        ),
     ]
 
 
@@ -253,12 +262,6 @@ def make_claims(scores: Measured, seconds: Measured) -> list[Claim]:
         ),
         Claim(
             "Blondel, table II",
-            "after one pass, SMO is more accurate than Frank-Wolfe",
-            lead("SMO", "Frank-Wolfe", 1),
-            verdict([ahead("SMO", "Frank-Wolfe", 1)]),
-        ),
-        Claim(
-            "Blondel, table II",
             "exact methods are the most accurate after three and five passes too",
             "; ".join(lead("Sort", o, n) for n in PASSES[1:] for o in ("SMO", "Frank-Wolfe")),
             verdict(ahead(a, b, n) for n in PASSES[1:] for a, b in pairs),
@@ -297,7 +300,7 @@ def experiment(study: Study) -> None:
         printed = {m: {n: [cell[m][str(n)] for cell in cells] for n in PASSES} for m in PRINTED}
         text += report_printed(printed)
         content["printed"] = printed
-        made += claims_printed(printed)
+        made += claims_printed(printed, scores)
     study.write(text, content, made)
 
 

@@ -79,7 +79,9 @@ def smo_step(g, alpha, upper, square, cycles, tol):
             p = g.argmax()
             if p == q or alpha[q] >= upper[q]:
                 continue
-            step = min(max((g[q] - g[p]) / (2.0 * square), alpha[q] - upper[q]), upper[p] - alpha[p])
+            step = min(
+                max((g[q] - g[p]) / (2.0 * square), alpha[q] - upper[q]), upper[p] - alpha[p]
+            )
             alpha[p] += step
             alpha[q] -= step
             g[p] += square * step

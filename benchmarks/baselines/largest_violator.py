@@ -1,7 +1,7 @@
 """Crammer and Singer's choice of the next example, on linear problems (Keerthi et al. 2008, 2.2).
 
-The example with the largest violation v_i (equation 5 of `dual_decomposition`, 6 of Keerthi) comes
-next. To know them all, the gradients of all examples are kept: a step on i adds (x_j.x_i) delta_i to
+The example with the largest violation v_i (equation 5 in `dual_decomposition`) comes next. To know
+them all, the gradients of all examples are kept: a step on i adds (x_j.x_i) delta_i to
 g_j for every j that has a feature in common with i (equation 13), by the columns of X.
 """
 

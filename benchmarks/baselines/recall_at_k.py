@@ -1,8 +1,9 @@
 """The structural SVM for recall at k (Joachims 2005), on the multiclass problem as a binary one.
 
-Lapin, Hein and Schiele compare with it so: every pair (i, l) of an example and a class is an example
-of a binary problem, x_i in the place of class l, positive if l is the class of i. A prediction
-chooses k n of the n K pairs, k for each example on average; the loss is the number of positive ones
+Lapin, Hein and Schiele compare with it so: every pair (i, l) of an example and a class is one
+example of a binary problem, x_i in the place of class l, positive if l is the class of i. A
+prediction chooses k n of the n K pairs, k for each example on average; the loss is the number of
+positive ones
 it leaves out, n (1 - recall). With Psi the sum of a choice's examples, the upper bound is
 
     1/2 |W|^2 + C max over choices of (loss(choice) - <Psi(truth) - Psi(choice), W>)

@@ -46,7 +46,7 @@ EXPERIMENTS = {  # in the order of the page, each paper in one piece
     "blondel_figure1": Experiment("Figure 1: convergence"),
     "blondel_figure2": Experiment("Figure 2: the number of classes"),
     "blondel_figures3_4": Experiment("Figures 3 and 4: exact or nearly exact", 2),
-    "keerthi_section2": Experiment("Section 2.2: which example comes next", 1),
+    "keerthi_section2": Experiment("Section 2: which example comes next, and when to stop", ALL),
     "keerthi_figures1_4": Experiment("Figures 1 and 4: shrinking and cooling", ALL),
     "keerthi_figures2_3": Experiment("Figures 2 and 3: SDM, EG and cutting planes"),
     "keerthi_figure5": Experiment("Figure 5: one-vs-rest on the way"),

@@ -58,8 +58,9 @@ def kernel_of(name: str) -> KernelFunction:
 
 
 def load(name: str, quick: bool = False) -> datasets.Dataset:
-    """Load ``letter`` (raw, 16,000 and 4,000 rows), ``usps`` ([0, 1]), ``usps*1.25``, ``mnist`` or
-    ``news20`` (sparse unit rows), which stands in for INEX.
+    """Load ``letter`` (raw, 16,000 and 4,000 rows), ``usps`` ([0, 1]), ``usps*1.25``, ``mnist``.
+
+    Or ``news20`` (sparse unit rows), which stands in for INEX.
 
     The files hold other scales and, for letter, another split; both are undone. ``quick`` takes
     every tenth training row.

@@ -191,7 +191,9 @@ def _claims_of_figure1(one: Sequence[dict[str, Any]]) -> list[Claim]:
                 f"{once[n]['AvgPerceptron']['kernels']:.1f} million"
                 for n in names
             ),
-            verdict(once[n]["MIRA"]["kernels"] > once[n]["AvgPerceptron"]["kernels"] for n in names),
+            verdict(
+                once[n]["MIRA"]["kernels"] > once[n]["AvgPerceptron"]["kernels"] for n in names
+            ),
         ),
     ]
 

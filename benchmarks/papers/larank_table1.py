@@ -2,7 +2,8 @@
 
     python -m benchmarks.papers.larank_table1
 
-INEX is not at hand: news20, also text with the linear kernel, stands in for it. The settings are those the other experiments of this paper run with.
+INEX is not at hand: news20, also text with the linear kernel, stands in for it. The settings
+are those the other experiments of this paper run with.
 """
 
 from __future__ import annotations

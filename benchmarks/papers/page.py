@@ -57,7 +57,8 @@ Times are CPU seconds on one thread, in float64 unless a section says otherwise,
 machine that was busy throughout: differences of a tenth mean nothing. Objectives along a curve are
 evaluated with the clock stopped; the passes are exactly those of `DualSolver.solve`.
 
-What the Walrus paper leaves open, its method with kernels, has [a page of its own](walrus_kernel.md).
+What the Walrus paper leaves open, its method with kernels, has
+[a page of its own](walrus_kernel.md).
 """
 EXCEPTIONS = "What does not hold, or only partly"
 ANCHOR = "#what-does-not-hold-or-only-partly"

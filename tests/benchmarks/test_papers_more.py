@@ -365,6 +365,9 @@ def test_which_example_comes_next(tmp_path, monkeypatch):
         assert curve["difference"][-1] <= keerthi_section2.TARGETS[-1]
     assert curves["largest violation"]["steps"][-1] < curves["sequential"]["steps"][-1]
     assert [claim["holds"] for claim in found["claims"]][1] == "yes"
+    ends = found["stopped"]["usps"]
+    assert ends["1"]["passes"] <= ends["0.1"]["passes"] <= ends["0.01"]["passes"]
+    assert ends["1"]["gap"] > ends["0.01"]["gap"]
 
 
 def test_top_push_beats_guessing():

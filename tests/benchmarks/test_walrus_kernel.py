@@ -33,13 +33,13 @@ def test_the_methods_solve_the_same_problems(small, tmp_path):
     assert {"date", "commit", "machine", "versions"} <= set(found)
     for row in found["rows"]:
         assert row["n"] == (60 if row["data"] == "letter" else 90)
-        assert row["gap"] <= walrus_kernel.TOL
+        assert row["gap"] <= walrus_kernel.TOL or row["method"] == "greedy, 1e-4"
         assert 0 <= row["within"] <= row["seconds"]
         same = [r for r in found["rows"] if (r["data"], r["set"]) == (row["data"], row["set"])]
         for other in same:
             assert row["objective"] == pytest.approx(other["objective"], rel=2 * walrus_kernel.TOL)
     text = (tmp_path / "p.md").read_text()
-    assert "reduced run" in text and text.count("| letter | 60 | 3 |") == 6
+    assert "reduced run" in text and text.count("| letter | 60 | 3 |") == 8
     assert walrus_kernel.main(["--report", *files]) == 0
     assert (tmp_path / "p.md").read_text() == text
 

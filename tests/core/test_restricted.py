@@ -276,7 +276,7 @@ def test_the_exact_oracle_agrees_with_clarabel(name):
 
 
 def knapsack_threshold(b, bound, total):
-    """t of ``sum clip(b - t, 0, bound) = total``, by bisection."""
+    """The t of ``sum clip(b - t, 0, bound) = total``, by bisection."""
     low, high = b.min() - bound, b.max()
     for _ in range(200):
         t = (low + high) / 2

@@ -42,8 +42,7 @@ T shift_to_zero(const T* v, int padded, double z, T* shifted) {
     using V = Vec<T>;
     const T best = vector_max(v, padded), top = best > v[padded] ? best : v[padded];
     const V by = V::set1(top), low = V::set1(T(-z));
-    for (int j = 0; j < padded; j += kLanes<T>)
-        V::max(V::load(v + j) - by, low).store(shifted + j);
+    for (int j = 0; j < padded; j += kLanes<T>) V::max(V::load(v + j) - by, low).store(shifted + j);
     shifted[padded] = std::max(v[padded] - top, T(-z));
     return top;
 }

@@ -78,19 +78,23 @@ def load_results(folder: Path) -> dict[str, dict[str, Any]]:
 
 def statements(name: str, content: dict[str, Any]) -> list[Statement]:
     """The claims of one result file."""
-    known, ours = reasons(name), EXPERIMENTS[name].ours
-    return [
-        Statement(
-            place=one["paper"].split(", ", 1)[-1],
-            claim=OURS * ours + one["claim"].removeprefix(OURS),
-            measured=one["measured"],
-            holds=one["holds"],
-            ours=ours,
-            reason=known.get(one["claim"], "") if one["holds"] != "yes" else "",
-            check=one.get("check", "") if one["holds"] != "yes" else "",
+    known = reasons(name)
+    found = []
+    for one in content["claims"]:
+        ours = EXPERIMENTS[name].ours or one["claim"].startswith(OURS)
+        failed = one["holds"] != "yes"
+        found.append(
+            Statement(
+                place=one["paper"].split(", ", 1)[-1],
+                claim=OURS * ours + one["claim"].removeprefix(OURS),
+                measured=one["measured"],
+                holds=one["holds"],
+                ours=ours,
+                reason=known.get(one["claim"], "") if failed else "",
+                check=one.get("check", "") if failed else "",
+            )
         )
-        for one in content["claims"]
-    ]
+    return found
 
 
 def by_paper(results: dict[str, dict[str, Any]]) -> dict[str, list[Statement]]:

@@ -9,9 +9,9 @@ import pytest
 pytest.importorskip("matplotlib", reason="the figures need matplotlib")
 
 from benchmarks import provenance
-from benchmarks.papers import common, experiments, page
+from benchmarks.papers import claims, common, experiments, page
 from benchmarks.papers.experiments import EXPERIMENTS, reasons
-from benchmarks.papers.study import Claim, Study, run, verdict
+from benchmarks.papers.study import Claim, Study, on_halves, run, verdict
 
 
 def test_verdicts():
@@ -76,6 +76,53 @@ def test_a_report_measures_nothing(tmp_path, capsys):
     with pytest.raises(SystemExit):
         run("demo", experiment, "doc", [*options, "--quick", "--full"])
     capsys.readouterr()
+
+
+def test_halves_of_the_splits_tell_noise():
+    claims = [Claim("P, table 1", "x", "y", "partly", "by passes: yes"), Claim("P", "z", "", "yes")]
+    halves = [
+        [Claim("P, table 1", "x", "", "yes"), Claim("P", "z", "", "no")],
+        [Claim("P, table 1", "x", "", "not tested"), Claim("P", "z", "", "yes")],
+    ]
+    first, second = on_halves(claims, halves)
+    assert first.holds == "partly"
+    assert first.check == (
+        "by passes: yes; on either half of the splits alone: holds and not tested"
+    )
+    assert second.check == "on either half of the splits alone: does not hold and holds"
+
+
+def test_the_table_at_the_top_counts_by_verdict_before_and_now(tmp_path):
+    verdicts = ("yes", "no", "partly", "not tested", "not tested")
+    found = [Claim("P, figure 1", f"claim {i}", "", holds) for i, holds in enumerate(verdicts)]
+    study = Study("blondel_figure1", folder=tmp_path)
+    study.write("# T", {}, [*found, Claim("P, figure 1", "(ours) a check", "", "yes")])
+    text = page.render(tmp_path)
+    before = json.loads(claims.BEFORE.read_text())["claims"]["Blondel, Fujino and Ueda 2014"]
+    words = ("holds", "partly", "does not hold", "not tested")
+    now = {"holds": 1, "partly": 1, "does not hold": 1, "not tested": 2}
+    cells = " | ".join(f"{before[word]} → {now[word]}" for word in words)
+    row = f"| Blondel, Fujino and Ueda 2014 | {cells} | {sum(before.values())} → 5 |"
+    assert row in text
+    assert text.index(row) < text.index("| figure 1 | claim 0 | holds |")  # at the top
+    assert "| figure 1 | claim 3 | not tested |" in text
+
+
+def test_what_does_not_hold_says_what_its_check_showed(tmp_path):
+    found = [
+        Claim("P, figure 1", "x", "this", "no", "that"),
+        Claim("P, figure 1", "y", "", "yes", "nothing"),
+    ]
+    Study("blondel_figure1", folder=tmp_path).write("# T", {}, found)
+    text = page.render(tmp_path)
+    assert "- figure 1, does not hold: x. Seen: this. Check: that.\n" in text
+    assert "nothing" not in text
+
+
+def test_a_reduced_experiment_says_why(tmp_path, monkeypatch):
+    monkeypatch.setattr(page, "reduced", lambda name: "it takes a day")
+    Study("blondel_figure1", quick=True, folder=tmp_path).write("# T", {}, [])
+    assert "what ran is the reduced version (it takes a day)" in page.render(tmp_path)
 
 
 TABLES = """# First

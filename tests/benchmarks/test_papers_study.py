@@ -111,12 +111,12 @@ def test_the_table_at_the_top_counts_by_verdict_before_and_now(tmp_path):
 def test_what_does_not_hold_says_what_its_check_showed(tmp_path):
     found = [
         Claim("P, figure 1", "x", "this", "no", "that"),
-        Claim("P, figure 1", "y", "", "yes", "nothing"),
+        Claim("P, figure 1", "y", "", "yes", "not shown"),
     ]
     Study("blondel_figure1", folder=tmp_path).write("# T", {}, found)
     text = page.render(tmp_path)
     assert "- figure 1, does not hold: x. Seen: this. Check: that.\n" in text
-    assert "nothing" not in text
+    assert "not shown" not in text
 
 
 def test_a_reduced_experiment_says_why(tmp_path, monkeypatch):

@@ -159,7 +159,7 @@ def test_the_page_follows_the_result_files(tmp_path, capsys):
     assert "**Blondel, Fujino and Ueda 2014**: 1 of 2 claims hold.\n" in text  # ours not counted
     assert "| table I | (ours) it is our data | partly |" in text
     assert f"| table II | {SMO} | does not hold |" in text
-    assert f"- table II, does not hold: {SMO}. Seen: news20: no. Why: in the first pass" in text
+    assert f"- table II, does not hold: {SMO}. Seen: news20: no. Why: the data:" in text
     assert "- table II, holds" not in text
     assert (
         f"**Claim** (table II): {SMO}. **Seen:** news20: no. **Verdict:** does not hold ([" in text

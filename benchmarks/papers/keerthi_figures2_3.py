@@ -73,7 +73,15 @@ Much faster is at least {MUCH:g} times as fast; a problem on which that cannot b
 neither arrives or the slower one was stopped before so many times the other's seconds, says
 nothing.
 """
+_MUCH_FASTER = """
+the data: clinc150 stands in for sector, and mnist, where EG runs out of time, is the paper's too.
+The implementation: EG and cutting planes are ours, both compiled, and our cutting planes solve
+their small problems with an interior-point method, which the paper's program does not; "much" is
+our word for a factor, and the check has the factors. Noise: a run each, so that a factor near the
+one asked for may fall on either side.
+"""
 REASONS = {
+    "EG is much faster than cutting planes, to a dual difference of 0.1": _MUCH_FASTER,
     "after the same time, SDM is nearest to the dual optimum, then EG, then cutting planes": """
     the data: on all but mnist the paper's order is there, and mnist is the paper's too. The
     implementation: EG and cutting planes are ours and not the paper's programs; EG starts inside
@@ -188,30 +196,36 @@ def _faster(found: Found, paper: str, what: str, seconds: Callable[[Curve, Any],
         ("SDM", "EG", "SDM is much faster than EG"),
         ("EG", "CP", "EG is much faster than cutting planes"),
     ):
-        checks = {}
+        checks, factors = {}, []
         for key, cell in found.items():
             one, other = (seconds(cell["curves"][label], cell) for label in (first, second))
+            if np.isfinite([one, other]).all():
+                factors.append(f"{key}: {other / one:.1f}")
             checks[key] = much_faster(one, other, cell["curves"][second]["seconds"][-1])
         told = [holds for holds in checks.values() if holds is not None]
         silent = [key for key, holds in checks.items() if holds is None]
         text = f"on {sum(told)} of {len(told)} problems (at least {MUCH:g} times as fast)"
         if silent:
             text += f"; cannot be told, {first} or both ran out of time: {', '.join(silent)}"
-        claims.append(Claim(paper, f"{words}, {what}", text, verdict(checks.values())))
+        if not checks:
+            text = "no problem was run"
+        check = f"{second}'s seconds over {first}'s: {', '.join(factors)}" if factors else ""
+        claims.append(Claim(paper, f"{words}, {what}", text, verdict(checks.values()), check))
     return claims
 
 
-def at_equal_time(curves: dict[str, Curve], part: float = 1.0) -> dict[str, float]:
-    """Relative differences at the last moment that all unfinished curves share, or part of it."""
-    ends = [c["seconds"][-1] for c in curves.values() if c["difference"][-1] > LOWEST]
-    moment = part * min(ends, default=np.inf)
-    return {
-        label: min(
-            (d for d, s in zip(c["difference"], c["seconds"], strict=True) if s <= moment),
-            default=1.0,
-        )
-        for label, c in curves.items()
-    }
+def at_equal_time(first: Curve, second: Curve, part: float = 1.0) -> tuple[float, float]:
+    """Relative differences of two methods when the first of them is there or out of time.
+
+    With `part`, at that part of the time.
+    """
+    moment = part * min(first["seconds"][-1], second["seconds"][-1])
+
+    def until(curve: Curve) -> float:
+        looks = zip(curve["difference"], curve["seconds"], strict=True)
+        return min((d for d, s in looks if s <= moment), default=1.0)
+
+    return until(first), until(second)
 
 
 def nearer(first: float, second: float) -> bool | None:
@@ -219,35 +233,31 @@ def nearer(first: float, second: float) -> bool | None:
     return None if min(first, second) > STARTED else first < second
 
 
+PAIRS = (("SDM", "EG"), ("EG", "CP"))
+
+
 def _equal_time(found: Found, paper: str) -> Claim:
-    checks, shown = [], []
+    checks, shown, half = [], [], []
     for key, cell in found.items():
-        away = at_equal_time({label: cell["curves"][label] for label in ("SDM", "EG", "CP")})
-        checks += [nearer(away["SDM"], away["EG"]), nearer(away["EG"], away["CP"])]
-        shown.append(f"{key}: " + ", ".join(f"{d:.1e}" for d in away.values()))
+        curves = cell["curves"]
+        seen = []
+        for first, second in PAIRS:
+            one, other = at_equal_time(curves[first], curves[second])
+            checks.append(nearer(one, other))
+            seen.append(f"{first} {one:.1e} and {second} {other:.1e}")
+            if min(one, other) > LOWEST:  # nobody had arrived
+                earlier = at_equal_time(curves[first], curves[second], 0.5)
+                half.append(f"{key}, {first} {earlier[0]:.1e} and {second} {earlier[1]:.1e}")
+        shown.append(f"{key}: {', '.join(seen)}")
     return Claim(
         paper,
         "after the same time, SDM is nearest to the dual optimum, then EG, then cutting planes",
-        "relative differences of SDM, EG and CP: " + "; ".join(shown) + " (two that are both above "
-        f"{STARTED:g}, near which every method starts, are not compared)",
+        "relative differences when the first of the two was there or out of time: "
+        + ("; ".join(shown) or "none")
+        + f" (two above {STARTED:g}, near which every method starts, are not compared)",
         verdict(checks),
-        check=_at_half_time(found),
+        check=f"at half of the time: {'; '.join(half)}" if half else "",
     )
-
-
-def _at_half_time(found: Found) -> str:
-    """The same comparison earlier, where not everybody has arrived in the end."""
-    shown = []
-    for key, cell in found.items():
-        curves = {label: cell["curves"][label] for label in ("SDM", "EG", "CP")}
-        if any(curve["difference"][-1] > LOWEST for curve in curves.values()):
-            away = at_equal_time(curves, 0.5)
-            passes = ", ".join(f"{curve['passes'][-1]:.0f}" for curve in curves.values())
-            shown.append(
-                f"{key}: " + ", ".join(f"{d:.1e}" for d in away.values()) + f" (passes in the end: "
-                f"{passes})"
-            )
-    return "at half of the time: " + "; ".join(shown) if shown else ""
 
 
 def make_claims(found: Found) -> list[Claim]:
@@ -262,11 +272,10 @@ def make_claims(found: Found) -> list[Claim]:
 
     claims = []
     for part, paper in ((three, "Keerthi, figure 3"), (two, "Keerthi, figure 2")):
-        if part:
-            claims.append(_equal_time(part, paper))
-            claims += _faster(part, paper, "to a dual difference of 0.1", to(0.1))
-            claims += _faster(part, paper, "to a dual difference of 0.01", to(0.01))
-            claims += _faster(part, paper, "to the steady test accuracy", to_accuracy)
+        claims.append(_equal_time(part, paper))
+        claims += _faster(part, paper, "to a dual difference of 0.1", to(0.1))
+        claims += _faster(part, paper, "to a dual difference of 0.01", to(0.01))
+        claims += _faster(part, paper, "to the steady test accuracy", to_accuracy)
     return claims
 
 

@@ -101,11 +101,14 @@ def fit_svmstruct(data: Dataset, method: str, seed: int) -> dict[str, float]:
     """Train the n-slack method until it finds no constraint, or for as long as it may."""
     params = settings(data.name)
     X, y = data.X_train, data.y_train
+    room = 1e6 * params["cache_size"]
+    if params["kernel"] == "linear":  # as in the paper, where it bypasses the cache
+        room = 4.0 * len(y) ** 2
     for limit in (0.0, SECONDS):  # once for compiling
         start = time.process_time()
         machine = KernelNSlack(
             X, y, kernel_of(data.name), C=params["C"], epsilon=EPSILON,
-            cache_bytes=1e6 * params["cache_size"], seconds=limit, seed=seed,
+            cache_bytes=room, seconds=limit, seed=seed,
         )  # fmt: skip
         epochs = 1
         while machine.epoch() and not machine.stopped:

@@ -43,7 +43,7 @@ LEFT_OUT = {  # they would take long and add little
 }
 SECONDS = 300.0  # of SVMstruct, at most
 SETS = {"mnist": 10_000}  # of MCSVM, at most
-OTHER_SETS = 400_000
+OTHER_SETS = 200_000
 EPSILON = 0.01  # of SVMstruct
 AS_SPARING = 2.0  # times the coefficients of the gradient that SVMstruct stores
 FASTER = 2.0  # "considerably"

@@ -87,8 +87,9 @@ REASONS = {
     others make up for in the next ones.
     """,
     "exact methods cost no more than partial ones": """
-    Sort orders and Pivot partitions all classes at every visit, which costs more here than a step
-    of SMO or Frank-Wolfe. Newton is exact too: its ratio shows what exactness as such costs.
+    Sort orders, after one vector pass, the classes that may be positive, and Pivot partitions
+    without branches; what is left still costs more than a step of SMO or Frank-Wolfe where the
+    rows are short and the classes few. Newton is exact too: its ratio shows what exactness costs.
     """,
 }
 

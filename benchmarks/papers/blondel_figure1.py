@@ -48,23 +48,23 @@ _SLOW = "Frank-Wolfe and bisection converge slowly"
 _ARRIVAL = "exact methods reach the final accuracy first (Sector: at the same time as others)"
 REASONS = {
     _FASTEST: """
-    by passes, which no implementation and no machine can change, the paper's order is there; by
-    time, what exact steps gain in passes depends on what a visit costs. The implementation: a visit
-    with bisection or SMO costs less here than one with Sort or Pivot, though Newton's, as exact
-    and with the same passes, costs the least of all; the paper's gradients cost more beside its
-    restricted problems than ours do. The data: the shorter the rows and the more classes, the more
-    of a visit is the restricted problem. Noise: the halves of the splits.
+    by passes, which no implementation and no machine can change, the paper's order is there
+    everywhere; by time, it depends on what a visit costs. The implementation: where a partial
+    method is first, its visits are cheaper and the difference is one that few passes reach;
+    Newton's visits, as exact, are the cheapest of all. The data: the shorter the rows and the more
+    classes, the more of a visit is the restricted problem. Noise: the halves of the splits.
     """,
     _SLOW: """
-    Frank-Wolfe does; bisection needs about as many passes as the exact methods until it comes to a
-    halt near its tolerance, whatever the implementation, and its passes are cheaper here. The data:
-    the same on all three. Noise: the halves of the splits.
+    Frank-Wolfe does, everywhere. Bisection needs about as many passes as the exact methods until it
+    comes to a halt near its tolerance; whether it is later in time is a matter of the
+    implementation, as Sort's visits cost more than its own where classes are many. The data: the
+    more classes, the more that is. Noise: the halves of the splits.
     """,
     _ARRIVAL: """
     the data: every method is that accurate within its first few passes here, as on the paper's
-    Sector, so that there is little to be ahead in. The implementation: the cost of a pass decides,
-    and passes with Sort and Pivot are not the cheapest here. Noise: methods that need as many
-    passes are apart by less than a machine's moods; see the halves of the splits.
+    Sector, so that there is little to be ahead in. The implementation: the cost of a pass decides.
+    Noise: methods that need as many passes are apart by less than a machine's moods, as the spread
+    and the halves of the splits tell.
     """,
 }
 

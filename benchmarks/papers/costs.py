@@ -22,11 +22,15 @@ from benchmarks.reference_optima import read_json
 
 @dataclass(frozen=True)
 class Cost:
-    """CPU seconds of an experiment: all of it, and what is left; None where it never ran."""
+    """CPU seconds of an experiment: all of it, and what is left; None where it never ran.
+
+    `unknown` are cells of the plan that were never measured, whose costs are not in the others.
+    """
 
     name: str
     whole: float | None
     left: float | None
+    unknown: int = 0
 
 
 def cost(name: str, kind: str, folder: Path = common.FOLDER) -> Cost:
@@ -40,13 +44,15 @@ def cost(name: str, kind: str, folder: Path = common.FOLDER) -> Cost:
     folder : Path
         Of the result files.
     """
-    known: dict[str, float] | None = read_json(folder / f"{name}.json").get("costs", {}).get(kind)
+    content = read_json(folder / f"{name}.json")
+    known: dict[str, float] | None = content.get("costs", {}).get(kind)
     if known is None:
         return Cost(name, None, None)
     stored: dict[str, Any] = read_json(folder / ".cache" / f"{name}.json")
     done = stored["cells"] if stored.get("versions") == common.versions() else {}
     left = sum(seconds for key, seconds in known.items() if key not in done)
-    return Cost(name, sum(known.values()), left)
+    unknown = content["missing_cells"] if content["run"] == kind else 0
+    return Cost(name, sum(known.values()), left, unknown)
 
 
 def report(costs: Sequence[Cost]) -> str:
@@ -55,8 +61,9 @@ def report(costs: Sequence[Cost]) -> str:
     def minutes(seconds: float | None) -> str:
         return "not known" if seconds is None else f"{seconds / 60:.1f}"
 
-    rows = [[c.name, minutes(c.whole), minutes(c.left)] for c in costs]
-    text = common.markdown_table(["experiment", "CPU minutes", "of them left"], rows)
+    rows = [[c.name, minutes(c.whole), minutes(c.left), c.unknown or None] for c in costs]
+    header = ["experiment", "CPU minutes", "of them left", "and cells of unknown cost"]
+    text = common.markdown_table(header, rows)
     whole, left = (
         sum(value for c in costs if (value := getattr(c, part)) is not None)
         for part in ("whole", "left")

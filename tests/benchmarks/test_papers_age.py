@@ -130,6 +130,9 @@ def test_costs_are_those_of_the_cells_that_are_left(tmp_path):
     assert costs.cost("walrus_table1", "full", tmp_path) == costs.Cost("walrus_table1", 60.0, 30.0)
     assert costs.cost("walrus_table1", "quick", tmp_path).whole is None
     assert costs.cost("walrus_table7", "full", tmp_path).left is None
+    content["missing_cells"] = 4
+    path.write_text(json.dumps(content))
+    assert costs.cost("walrus_table1", "full", tmp_path).unknown == 4
     (tmp_path / ".cache" / "walrus_table1.json").unlink()
     assert costs.cost("walrus_table1", "full", tmp_path).left == 60.0
 
@@ -151,8 +154,8 @@ def test_the_costs_are_said(tmp_path, capsys):
     written(tmp_path)
     assert costs.main(["--results", str(tmp_path), "walrus_table1", "walrus_table7"]) == 0
     said = capsys.readouterr().out
-    assert "| walrus_table1 | 0.0 | 0.0 |" in said
-    assert "| walrus_table7 | not known | not known |" in said
+    assert "| walrus_table1 | 0.0 | 0.0 |  |" in said
+    assert "| walrus_table7 | not known | not known |  |" in said
     assert "never run as a whole: walrus_table7" in said
     with pytest.raises(SystemExit):
         costs.main(["no_such_experiment"])

@@ -259,10 +259,13 @@ def experiment(study: Study) -> None:
         for part in ("LaRank", *ONLINE)
     ]
     two = study.cell(f"figure2/{kind}", lambda: figure2(load("usps", quick), SEEDS))
-    if two is None or None in parts:
+    one = [row for part in parts if part is not None for row in part]
+    names = {row["data"] for row in one if row["method"] == "LaRank"}
+    names &= {row["data"] for row in one if row["method"] == "MIRA"}
+    one = [row for row in one if row["data"] in names]
+    if two is None or "usps" not in names:
         print("The cells are not all there yet: run without --report.")
         return
-    one = [row for part in parts for row in part]
     beside = [row for row in one if _is(row, "usps") and row["method"] != "LaRank"]
     two = two + beside
     text = (

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-
-os.environ.setdefault("NUMBA_DISABLE_JIT", "1")  # compiling takes longer than tiny data do
 
 import numpy as np
 import pytest

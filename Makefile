@@ -25,7 +25,7 @@ FUZZ_TARGETS := model model_tree larank_tree checkpoint checkpoint_tree csv json
 SOAK_SECONDS ?= 3600
 HUNT_COUNT ?= 10000
 PAPERS := blondel_table1 blondel_table2 blondel_figure1 blondel_figure2 blondel_figures3_4 \
-	keerthi_figures1_4 keerthi_figures2_3 keerthi_figure5 keerthi_tables \
+	keerthi_section2 keerthi_figures1_4 keerthi_figures2_3 keerthi_figure5 keerthi_tables \
 	walrus_table1 walrus_figure1 walrus_figure2 walrus_convergence walrus_table7 walrus_tables8_9 \
 	lapin_projection lapin_table1 larank_table1 larank_scale larank_table2 larank_figures
 
@@ -105,10 +105,11 @@ bench-full: $(VENV)/.peers-full ## every solver on ten data sets and four C: man
 bench-regression: $(VENV)/.extra-bench ## compare with another commit, in turns (BASE=commit, REGRESSION_ARGS="--threshold 1.1")
 	$(BIN)/python -m benchmarks.regression --base $(BASE) $(REGRESSION_ARGS)
 
-results: $(VENV)/.extra-bench ## write docs/benchmarks.md, README's figures and its picture anew from the result files
+results: $(VENV)/.extra-bench ## write docs/benchmarks.md, README's figures and others, and its picture anew from the result files
 	$(BIN)/python -m benchmarks.report
 	$(BIN)/python -m benchmarks.headline
 	$(BIN)/python -m benchmarks.by_hand --page-only
+	$(BIN)/python -m benchmarks.beyond_memory page
 
 docs: $(VENV)/.extra-docs ## build the documentation site in build/site; GALLERY=no leaves the examples out
 	OPENBLAS_NUM_THREADS=1 GALLERY=$(GALLERY) $(BIN)/python -m sphinx -W --keep-going -q -c docs . build/site
@@ -132,7 +133,8 @@ papers: $(VENV)/.extra-papers ## repeat reduced experiments of the papers within
 		echo "==> $$name"; $(BIN)/python -m benchmarks.papers.$$name --quick $(PAPERS_ARGS) || exit 1; done
 	$(BIN)/python -m benchmarks.papers.page
 
-papers-full: $(VENV)/.extra-papers ## repeat the experiments of the papers as a whole; hours, resumes
+papers-full: $(VENV)/.extra-papers ## repeat the experiments of the papers as a whole; hours, resumes, says how long first
+	@$(BIN)/python -m benchmarks.papers.costs
 	@for name in $(PAPERS); do \
 		echo "==> $$name"; $(BIN)/python -m benchmarks.papers.$$name $(PAPERS_ARGS) || exit 1; done
 	$(BIN)/python -m benchmarks.papers.page

@@ -24,9 +24,14 @@ RCV1_TEST_ROWS = 20_000
 RCV1_TOPIC = re.compile(r"[CEM]\d\d|G15|G(?!CAT)[A-Z]{3,}")
 
 
-def news20() -> Raw:
+def news20(download: bool = True) -> Raw:
     """20 newsgroups by date, raw counts (130,107 features; LIBSVM's file has fewer)."""
-    parts = [fetchers.fetch_20newsgroups_vectorized(subset=s, normalize=False) for s in _PARTS]
+    parts = [
+        fetchers.fetch_20newsgroups_vectorized(
+            subset=subset, normalize=False, download_if_missing=download
+        )
+        for subset in _PARTS
+    ]
     return parts[0].data, parts[0].target, parts[1].data, parts[1].target
 
 
@@ -42,9 +47,9 @@ def rcv1_multiclass_sub() -> Raw:
     return tuple(arrays)
 
 
-def covtype() -> Raw:
+def covtype(download: bool = True) -> Raw:
     """Forest cover types, a stratified fifth for testing."""
-    found = fetchers.fetch_covtype()
+    found = fetchers.fetch_covtype(download_if_missing=download)
     return _stratified(found.data, found.target, 0.2)
 
 
@@ -84,7 +89,7 @@ def digits() -> Raw:
     return _stratified(*fetchers.load_digits(return_X_y=True), 0.25)
 
 
-ORIGINALS: dict[str, Callable[[], Raw]] = {
+ORIGINALS: dict[str, Callable[..., Raw]] = {
     function.__name__: function
     for function in (
         aloi,
@@ -100,6 +105,7 @@ ORIGINALS: dict[str, Callable[[], Raw]] = {
     )
 }
 BUNDLED = ("digits",)  # need no download
+KEPT = ("covtype", "news20")  # their fetchers can be told to look on this machine only
 _PARTS = ("train", "test")
 
 
@@ -117,7 +123,20 @@ def fetch(name: str) -> Raw:
         Features in float64, dense or CSR; labels int32. Test rows of classes without a training
         row are left out.
     """
-    X_train, y_train, X_test, y_test = ORIGINALS[name]()
+    return _coded(*ORIGINALS[name]())
+
+
+def on_this_machine(name: str) -> Raw | None:
+    """What `fetch` returns, if an earlier download left it here; None otherwise."""
+    if name not in KEPT:
+        return None
+    try:
+        return _coded(*ORIGINALS[name](download=False))
+    except OSError:  # what the fetchers raise
+        return None
+
+
+def _coded(X_train: Any, y_train: Any, X_test: Any, y_test: Any) -> Raw:
     classes, codes = np.unique(_sortable(y_train), return_inverse=True)
     y_test = _sortable(y_test)
     known = np.isin(y_test, classes)

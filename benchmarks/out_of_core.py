@@ -79,7 +79,8 @@ class Recording(DualSolver):
 
 def fit(folder: Path, memory: str | None, tol: float) -> dict[str, object]:
     """Train, and measure."""
-    n = int(np.load(folder / "y.npy", mmap_mode="r").shape[0])
+    y = np.load(folder / "y.npy", mmap_mode="r")
+    n = len(y)
     padded = -(-CLASSES // 16) * 16
     extra = WEIGHT_ARRAYS * 4 * FEATURES * padded + DUAL_BYTES * n + INTERPRETER
     if memory is not None:
@@ -95,6 +96,7 @@ def fit(folder: Path, memory: str | None, tol: float) -> dict[str, object]:
     read = getattr(Recording.rows, "bytes_read", size)
     return {
         "rows": n,
+        "sorted": bool((y[1:] >= y[:-1]).all()),
         "memory": memory,
         "cpu_seconds": round(cpu, 1),
         "wall_seconds": round(wall, 1),

@@ -87,7 +87,7 @@ def experiment(study: Study) -> None:
         name = OURS.get(paper_name)
         if name is None:
             continue
-        found = study.cell(name, lambda name=name: describe(datasets.load(name)))
+        found = study.cell(name, lambda name=name: describe(datasets.load_published(name)))
         if found is None:
             continue
         content[name] = found

@@ -7,11 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.papers.experiments import EXPERIMENTS, paper_of, reasons
+from benchmarks.papers.experiments import EXPERIMENTS, PAPERS, paper_of, reasons
 from benchmarks.reference_optima import read_json
 from benchmarks.solvers_bench.tables import table
 
-VERDICTS = {"yes": "holds", "no": "does not hold", "partly": "partly"}
+VERDICTS = {
+    "yes": "holds",
+    "partly": "partly",
+    "no": "does not hold",
+    "not tested": "not tested",
+}
+BEFORE = Path(__file__).resolve().parent / "before.json"  # counts of an earlier page
 OURS = "(ours) "  # before a check of ours
 NOTE = """\
 What begins with (ours) is a check of ours, for instance of the data at hand, no claim of a paper,
@@ -28,12 +34,14 @@ class Statement:
         Table or figure of the paper.
     claim, measured : str
         What the paper says, what we saw.
-    holds : {"yes", "no", "partly"}
+    holds : {"yes", "no", "partly", "not tested"}
         The verdict.
     ours : bool
         A check of ours, not a claim of the paper.
     reason : str
         Why it does not hold, empty where that is not known.
+    check : str
+        What a look that tells the possible reasons apart has shown.
     """
 
     place: str
@@ -42,6 +50,7 @@ class Statement:
     holds: str
     ours: bool = False
     reason: str = ""
+    check: str = ""
 
     @property
     def verdict(self) -> str:
@@ -69,18 +78,23 @@ def load_results(folder: Path) -> dict[str, dict[str, Any]]:
 
 def statements(name: str, content: dict[str, Any]) -> list[Statement]:
     """The claims of one result file."""
-    known, ours = reasons(name), EXPERIMENTS[name].ours
-    return [
-        Statement(
-            place=one["paper"].split(", ", 1)[-1],
-            claim=OURS * ours + one["claim"].removeprefix(OURS),
-            measured=one["measured"],
-            holds=one["holds"],
-            ours=ours,
-            reason=known.get(one["claim"], "") if one["holds"] != "yes" else "",
+    known = reasons(name)
+    found = []
+    for one in content["claims"]:
+        ours = EXPERIMENTS[name].ours or one["claim"].startswith(OURS)
+        failed = one["holds"] in ("no", "partly")
+        found.append(
+            Statement(
+                place=one["paper"].split(", ", 1)[-1],
+                claim=OURS * ours + one["claim"].removeprefix(OURS),
+                measured=one["measured"],
+                holds=one["holds"],
+                ours=ours,
+                reason=known.get(one["claim"], "") if failed else "",
+                check=one.get("check", "") if failed else "",
+            )
         )
-        for one in content["claims"]
-    ]
+    return found
 
 
 def by_paper(results: dict[str, dict[str, Any]]) -> dict[str, list[Statement]]:
@@ -95,6 +109,26 @@ def count(those: Sequence[Statement]) -> str:
     """How many of the paper's claims hold, checks of ours left out."""
     claims = [one for one in those if not one.ours]
     return f"{sum(one.holds == 'yes' for one in claims)} of {len(claims)} claims hold"
+
+
+def by_verdict(found: dict[str, list[Statement]], before: dict[str, Any]) -> Iterator[str]:
+    """The table at the top: claims of every paper by verdict, before and now, as Markdown."""
+    earlier = before["claims"]
+    rows: list[list[str]] = []
+    sums = dict.fromkeys((*VERDICTS.values(), "all"), (0, 0))
+    for paper in PAPERS.values():
+        claims = [one for one in found.get(paper, []) if not one.ours]
+        counts = {
+            word: (earlier[paper][word], sum(one.verdict == word for one in claims))
+            for word in VERDICTS.values()
+        }
+        counts["all"] = (sum(earlier[paper].values()), len(claims))
+        rows.append([paper, *(f"{was} → {now}" for was, now in counts.values())])
+        for word, (was, now) in counts.items():
+            sums[word] = (sums[word][0] + was, sums[word][1] + now)
+    rows.append(["**together**", *(f"{was} → {now}" for was, now in sums.values())])
+    yield from table(["paper", *VERDICTS.values(), "claims"], rows)
+    yield ""
 
 
 def overview(found: dict[str, list[Statement]], *, measured: bool) -> Iterator[str]:
@@ -128,7 +162,9 @@ def _exception(one: Statement, why: str, measured: bool) -> str:
     text = f"- {one.place}, {one.verdict}: {one.claim.rstrip('.')}."
     if measured:
         text += f" Seen: {one.measured.rstrip('.')}."
-    return f"{text} Why: {why}" if why else text
+    if why:
+        text += f" Why: {why}"
+    return f"{text} Check: {one.check.rstrip('.')}." if measured and one.check else text
 
 
 def _escaped(cell: str) -> str:

@@ -2,7 +2,8 @@
 
 The prose of an experiment is in its own module: ``SETUP`` says what was done and where that is not
 what the paper did, ``REASONS`` (claim: why) explains claims that do not hold, where the reason is
-known. Neither has a measured figure in it: those come from the result files.
+known, and ``REDUCED`` why its whole protocol is not run. None has a measured figure in it: those
+come from the result files.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ EXPERIMENTS = {  # in the order of the page, each paper in one piece
     "blondel_figure1": Experiment("Figure 1: convergence"),
     "blondel_figure2": Experiment("Figure 2: the number of classes"),
     "blondel_figures3_4": Experiment("Figures 3 and 4: exact or nearly exact", 2),
+    "keerthi_section2": Experiment("Section 2: which example comes next, and when to stop", ALL),
     "keerthi_figures1_4": Experiment("Figures 1 and 4: shrinking and cooling", ALL),
     "keerthi_figures2_3": Experiment("Figures 2 and 3: SDM, EG and cutting planes"),
     "keerthi_figure5": Experiment("Figure 5: one-vs-rest on the way"),
@@ -80,3 +82,9 @@ def reasons(name: str) -> dict[str, str]:
     module = importlib.import_module(f"benchmarks.papers.{name}")
     known = getattr(module, "REASONS", {})
     return {claim: " ".join(why.split()) for claim, why in known.items()}
+
+
+def reduced(name: str) -> str:
+    """Why the whole protocol of an experiment is not run, if that was said."""
+    module = importlib.import_module(f"benchmarks.papers.{name}")
+    return " ".join(getattr(module, "REDUCED", "").split())

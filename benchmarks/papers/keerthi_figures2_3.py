@@ -32,7 +32,7 @@ from benchmarks.baselines.n_slack import NSlack
 from benchmarks.baselines.one_slack import OneSlack
 from benchmarks.papers import common
 from benchmarks.papers.study import Claim, Study, run, verdict
-from benchmarks.papers.trace import first_below, trace
+from benchmarks.papers.trace import certified_optimum, first_below, trace
 from benchmarks.passes import make_problem
 from polymargin import DualSolver
 
@@ -41,7 +41,7 @@ PROBLEMS = (
     ("news20", 1.0), ("rcv1_multiclass_sub", 1.0), ("clinc150", 1.0), ("letter", 1.0),
     ("mnist", 1.0), ("mnist", 10.0), ("mnist", 0.1),
 )  # fmt: skip
-NOT_QUICK = ("clinc150",)
+NOT_QUICK = ("clinc150", "covtype")
 SOLVERS: dict[str, Callable[..., Any]] = {
     "EG": ExponentiatedGradient,
     "CP": OneSlack,
@@ -56,23 +56,38 @@ TARGETS = (1e-1, 1e-2, 1e-3, 1e-4)
 STEADY = 0.005
 REFERENCE_SECONDS = 60.0
 MUCH = 2.0  # times as fast
+STARTED = 0.9  # relative difference above which a method has hardly begun
 
 Curve = dict[str, list[float]]
 
 SETUP = f"""
 The Crammer-Singer dual and the test accuracy against time: news20, rcv1_multiclass_sub, mnist, and
 in the places of sector and cover clinc150 and letter, C = 1 (figure 3), mnist with C = 10 and 0.1
-(figure 2); the reduced version leaves clinc150 out. SDM is `schedule="sdm"` with
+(figure 2); cover itself too where scikit-learn has it on the machine. The reduced version leaves
+clinc150 and cover out. SDM is `schedule="sdm"` with
 `restricted="active_set"` and cooling. EG and cutting planes are ours, with loops compiled by Numba,
 not the paper's programs; CP is the 1-slack method, the older n-slack method is in the tables. The
 averaged perceptron and MIRA solve another problem and have an accuracy only. A curve ends at a
 difference of {LOWEST:g} or after {LIMITS[False]:g} s (reduced: {LIMITS[True]:g} s) of CPU time.
-Much faster is at least {MUCH:g} times as fast; a problem on which nobody arrives says nothing.
+Much faster is at least {MUCH:g} times as fast; a problem on which that cannot be told, because
+neither arrives or the slower one was stopped before so many times the other's seconds, says
+nothing.
+"""
+_MUCH_FASTER = """
+the data: clinc150 stands in for sector, and mnist, where EG runs out of time, is the paper's too.
+The implementation: EG and cutting planes are ours, both compiled, and our cutting planes solve
+their small problems with an interior-point method, which the paper's program does not; "much" is
+our word for a factor, and the check has the factors. Noise: a run each, so that a factor near the
+one asked for may fall on either side.
 """
 REASONS = {
+    "EG is much faster than cutting planes, to a dual difference of 0.1": _MUCH_FASTER,
     "after the same time, SDM is nearest to the dual optimum, then EG, then cutting planes": """
-    a relative difference of about 1 is where a method starts: where neither EG nor cutting planes
-    has come away from it when the time is up, their order says little.
+    the data: on all but mnist the paper's order is there, and mnist is the paper's too. The
+    implementation: EG and cutting planes are ours and not the paper's programs; EG starts inside
+    the feasible set and makes small steps where rows are long and C large, which the paper's
+    program, with its own step sizes, may not; cutting planes make many cheap rounds here. Noise: a
+    run each; the check repeats the comparison at half of the time.
     """,
 }
 
@@ -80,9 +95,7 @@ REASONS = {
 def reference(data: datasets.Dataset, C: float) -> dict[str, float]:
     """The dual optimum, what it is certified to, and the accuracy there."""
     problem = make_problem(data.X_train, data.y_train, C=C)
-    found = DualSolver(time_limit=REFERENCE_SECONDS).solve(
-        problem, tol=1e-6, max_iter=1_000_000, random_state=0
-    )
+    found = certified_optimum(problem, tol=1e-6, seconds=REFERENCE_SECONDS)
     score = common.accuracy(data.X_test, data.y_test, found.coef)
     return {"dual": found.dual, "gap": found.gap, "accuracy": score}
 
@@ -163,66 +176,87 @@ def seconds_to_accuracy(curve: Curve, goal: float) -> float:
 Found = dict[str, dict[str, Any]]  # problem: reference and curves
 
 
-def order_holds(times: dict[str, float]) -> dict[str, bool]:
-    """SDM much faster than EG, EG much faster than CP; an unfinished run counts as infinite."""
-    return {
-        "SDM before EG": MUCH * times["SDM"] < times["EG"],
-        "EG before CP": MUCH * times["EG"] < times["CP"],
-    }
+def much_faster(first: float, second: float, limit: float) -> bool | None:
+    """Whether one is there at least `MUCH` times as fast as another; infinite: not in its time.
+
+    None if that cannot be told: neither arrived, or the other was stopped before `MUCH` times the
+    one's seconds.
+    """
+    if np.isinf(first):
+        return None if np.isinf(second) else False
+    if MUCH * first <= min(second, limit):
+        return True
+    return None if np.isinf(second) else False
 
 
-def _ordered(
-    found: Found, paper: str, what: str, seconds: Callable[[Curve, Any], float]
-) -> list[Claim]:
-    """The order of the three methods by time; a problem that none of them solves says nothing."""
-    checks: dict[str, list[bool]] = {"SDM before EG": [], "EG before CP": []}
-    for cell in found.values():
-        times = {label: seconds(cell["curves"][label], cell) for label in ("SDM", "EG", "CP")}
-        if np.isinf(list(times.values())).all():
-            continue
-        order = order_holds(times)
-        checks["SDM before EG"].append(order["SDM before EG"])
-        if np.isfinite([times["EG"], times["CP"]]).any():
-            checks["EG before CP"].append(order["EG before CP"])
-    if not checks["SDM before EG"]:
-        return []
-    text = "; ".join(f"{key} on {sum(v)} of {len(v)} problems" for key, v in checks.items() if v)
-    silent = len(found) - len(checks["SDM before EG"])
-    left = f"; on {silent} nobody got there in time" if silent else ""
-    return [
-        Claim(
-            paper,
-            f"SDM is much faster than EG and EG much faster than cutting planes, {what}",
-            f"{text} (at least {MUCH:g} times as fast){left}",
-            verdict(holds for v in checks.values() for holds in v),
-        )
-    ]
+def _faster(found: Found, paper: str, what: str, seconds: Callable[[Curve, Any], float]) -> list:
+    """Two claims, SDM against EG and EG against cutting planes, over the problems of a figure."""
+    claims = []
+    for first, second, words in (
+        ("SDM", "EG", "SDM is much faster than EG"),
+        ("EG", "CP", "EG is much faster than cutting planes"),
+    ):
+        checks, factors = {}, []
+        for key, cell in found.items():
+            one, other = (seconds(cell["curves"][label], cell) for label in (first, second))
+            if np.isfinite([one, other]).all():
+                factors.append(f"{key}: {other / one:.1f}")
+            checks[key] = much_faster(one, other, cell["curves"][second]["seconds"][-1])
+        told = [holds for holds in checks.values() if holds is not None]
+        silent = [key for key, holds in checks.items() if holds is None]
+        text = f"on {sum(told)} of {len(told)} problems (at least {MUCH:g} times as fast)"
+        if silent:
+            text += f"; cannot be told, {first} or both ran out of time: {', '.join(silent)}"
+        if not checks:
+            text = "no problem was run"
+        check = f"{second}'s seconds over {first}'s: {', '.join(factors)}" if factors else ""
+        claims.append(Claim(paper, f"{words}, {what}", text, verdict(checks.values()), check))
+    return claims
 
 
-def at_equal_time(curves: dict[str, Curve]) -> dict[str, float]:
-    """Relative differences at the last moment that all unfinished curves share."""
-    ends = [c["seconds"][-1] for c in curves.values() if c["difference"][-1] > LOWEST]
-    moment = min(ends, default=np.inf)
-    return {
-        label: min(
-            (d for d, s in zip(c["difference"], c["seconds"], strict=True) if s <= moment),
-            default=1.0,
-        )
-        for label, c in curves.items()
-    }
+def at_equal_time(first: Curve, second: Curve, part: float = 1.0) -> tuple[float, float]:
+    """Relative differences of two methods when the first of them is there or out of time.
+
+    With `part`, at that part of the time.
+    """
+    moment = part * min(first["seconds"][-1], second["seconds"][-1])
+
+    def until(curve: Curve) -> float:
+        looks = zip(curve["difference"], curve["seconds"], strict=True)
+        return min((d for d, s in looks if s <= moment), default=1.0)
+
+    return until(first), until(second)
+
+
+def nearer(first: float, second: float) -> bool | None:
+    """Whether one is nearer to the optimum; None where neither has come away from its start."""
+    return None if min(first, second) > STARTED else first < second
+
+
+PAIRS = (("SDM", "EG"), ("EG", "CP"))
 
 
 def _equal_time(found: Found, paper: str) -> Claim:
-    checks, shown = [], []
+    checks, shown, half = [], [], []
     for key, cell in found.items():
-        away = at_equal_time({label: cell["curves"][label] for label in ("SDM", "EG", "CP")})
-        checks += [away["SDM"] < away["EG"], away["EG"] < away["CP"]]
-        shown.append(f"{key}: " + ", ".join(f"{d:.1e}" for d in away.values()))
+        curves = cell["curves"]
+        seen = []
+        for first, second in PAIRS:
+            one, other = at_equal_time(curves[first], curves[second])
+            checks.append(nearer(one, other))
+            seen.append(f"{first} {one:.1e} and {second} {other:.1e}")
+            if min(one, other) > LOWEST:  # nobody had arrived
+                earlier = at_equal_time(curves[first], curves[second], 0.5)
+                half.append(f"{key}, {first} {earlier[0]:.1e} and {second} {earlier[1]:.1e}")
+        shown.append(f"{key}: {', '.join(seen)}")
     return Claim(
         paper,
         "after the same time, SDM is nearest to the dual optimum, then EG, then cutting planes",
-        "relative differences of SDM, EG and CP: " + "; ".join(shown),
+        "relative differences when the first of the two was there or out of time: "
+        + ("; ".join(shown) or "none")
+        + f" (two above {STARTED:g}, near which every method starts, are not compared)",
         verdict(checks),
+        check=f"at half of the time: {'; '.join(half)}" if half else "",
     )
 
 
@@ -238,11 +272,10 @@ def make_claims(found: Found) -> list[Claim]:
 
     claims = []
     for part, paper in ((three, "Keerthi, figure 3"), (two, "Keerthi, figure 2")):
-        if part:
-            claims.append(_equal_time(part, paper))
-            claims += _ordered(part, paper, "to a dual difference of 0.1", to(0.1))
-            claims += _ordered(part, paper, "to a dual difference of 0.01", to(0.01))
-            claims += _ordered(part, paper, "to the steady test accuracy", to_accuracy)
+        claims.append(_equal_time(part, paper))
+        claims += _faster(part, paper, "to a dual difference of 0.1", to(0.1))
+        claims += _faster(part, paper, "to a dual difference of 0.01", to(0.01))
+        claims += _faster(part, paper, "to the steady test accuracy", to_accuracy)
     return claims
 
 
@@ -295,12 +328,14 @@ def experiment(study: Study) -> None:
         warm_up()
     limit = LIMITS[study.quick]
     found: Found = {}
-    for name, C in PROBLEMS:
+    for name, C in (*PROBLEMS, *((name, 1.0) for name in common.cover())):
         if study.quick and name in NOT_QUICK:
             continue
         key = f"{name}, C = {C:g}"
-        data = datasets.load(name, layout="csr")
-        best = study.cell(f"{key} reference", lambda d=data, C=C: reference(d, C))
+        data = common.keerthi_data(name, "csr")
+        best = study.cell(  # in the file's own layout: dense rows get a second-order phase
+            f"{key} reference", lambda name=name, C=C: reference(common.keerthi_data(name), C)
+        )
         curves = {}
         for label in ("SDM", *SOLVERS, *ONLINE):
             curve_key = f"{key} {label} {limit:g} s"

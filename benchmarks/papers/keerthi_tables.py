@@ -9,7 +9,7 @@ on the test part, and p-values of Wilcoxon's signed-rank test. Here the same, th
 with `regularization_path`. Ties go to the smaller C (the paper does not say).
 
 A claim counts as seen where the mean difference has the paper's sign and Wilcoxon's p is below
-0.05, or, where the paper sees no difference at 0.01, where p is above it.
+0.01, the paper's level, or, where the paper sees no difference, where p is not.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ GRID = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 LOSSES = {"one_vs_rest": "OVR", "crammer_singer": "CS", "weston_watkins": "WW"}
 TUNING_TOL = 1e-2  # of the models on the grid
 FINAL_TOL = 1e-3  # of the retrained model
-ENOUGH = 6  # splits: with fewer, no p-value is below 0.05
+SIGNIFICANT = 0.01  # the paper's
+CHECKED = ("news20",)  # on ten other splits too
+ENOUGH = 8  # splits: with fewer, no p-value is below that
 PAPER = {
     "news20": {"OVR": "85.39 ± 0.37", "CS": "85.26 ± 0.37", "WW": "85.10 ± 0.43"},
     "mnist": {"OVR": "91.46 ± 0.23", "CS": "92.50 ± 0.20", "WW": "91.84 ± 0.21"},
@@ -46,9 +48,17 @@ validation and test, stratified, ten times (reduced: twice, which is too few for
 {", ".join(f"{C:g}" for C in GRID)} by the accuracy on the validation part, retrained on training
 and validation. The models of the grid come from `regularization_path`; ties go to the smaller C
 (the paper does not say). Of the paper's five data sets, news20 and mnist are repeated. A claim
-counts as seen where the mean difference has the paper's sign and Wilcoxon's p is below 0.05, or,
-where the paper sees no difference at 0.01, where p is above it.
+counts as seen where the mean difference has the paper's sign and Wilcoxon's p is below
+{SIGNIFICANT:g}, the paper's level, or, where the paper sees no difference, where p is not.
 """
+REASONS = {
+    "with C tuned for each, WW is less accurate than one-vs-rest on news20": """
+    the data are the paper's, LIBSVM's news20, and the mean difference has its sign and size. The
+    implementation: each model is solved to a certified gap. What is left is noise: the paper's own
+    p is 0.01 with ten splits, so that ten others may well end on the other side of its level; the
+    check has more splits.
+    """,
+}
 
 
 def tune_and_test(split: datasets.Dataset, loss: str, seed: int) -> dict[str, Any]:
@@ -133,25 +143,53 @@ def report(runs: dict[str, Any], names: list[str], n_splits: int) -> str:
     return text
 
 
-def make_claims(runs: dict[str, Any], n_splits: int) -> list[Claim]:
+EXPECTED = {
+    ("news20", "CS"): ("as accurate as", 0),
+    ("news20", "WW"): ("less accurate than", -1),
+    ("mnist", "CS"): ("more accurate than", 1),
+    ("mnist", "WW"): ("more accurate than", 1),
+}
+
+
+def against_one_vs_rest(runs: dict[str, Any], name: str, label: str, done: list[int]) -> Any:
+    """Accuracies of a loss and of one-vs-rest on the same splits, and their test."""
+    loss = next(loss for loss in LOSSES if LOSSES[loss] == label)
+    first, second = (
+        [runs[key(name, of, split)]["test"] for split in done] for of in (loss, "one_vs_rest")
+    )
+    return first, second, common.paired_test(first, second)
+
+
+def make_claims(
+    runs: dict[str, Any], n_splits: int, others: dict[str, Any] | None = None
+) -> list[Claim]:
     """What tables 4.2 and 4.3 say of Crammer-Singer and Weston-Watkins against one-vs-rest."""
-    expected = {
-        ("news20", "CS"): ("as accurate as", 0),
-        ("news20", "WW"): ("less accurate than", -1),
-        ("mnist", "CS"): ("more accurate than", 1),
-        ("mnist", "WW"): ("more accurate than", 1),
-    }
     claims = []
-    for (name, label), (words, sign) in expected.items():
+    for (name, label), (words, sign) in EXPECTED.items():
         done = complete(runs, name, n_splits)
         if len(done) < ENOUGH:
             continue
-        loss = next(loss for loss in LOSSES if LOSSES[loss] == label)
-        first, second = (
-            [runs[key(name, of, split)]["test"] for split in done] for of in (loss, "one_vs_rest")
+        first, second, found = against_one_vs_rest(runs, name, label, done)
+        seen = (
+            found.p >= SIGNIFICANT if sign == 0 else sign * found.mean > 0 and found.p < SIGNIFICANT
         )
-        found = common.paired_test(first, second)
-        seen = found.p > 0.01 if sign == 0 else sign * found.mean > 0 and found.p < 0.05
+        check = ""
+        more = complete(others or {}, name, n_splits)
+        if len(more) >= ENOUGH:
+            _, _, again = against_one_vs_rest(others or {}, name, label, more)
+            together = [
+                a + b
+                for a, b in zip(
+                    against_one_vs_rest(runs, name, label, done)[:2],
+                    against_one_vs_rest(others or {}, name, label, more)[:2],
+                    strict=True,
+                )
+            ]
+            both = common.paired_test(*together)
+            check = (
+                f"on {len(more)} other splits {again.mean:+.2f} points, p = {again.p:.2g}; all "
+                f"{len(done) + len(more)} together {both.mean:+.2f}, p = {both.p:.2g}"
+            )
         claims.append(
             Claim(
                 "Keerthi et al., tables 4.2 and 4.3",
@@ -160,6 +198,7 @@ def make_claims(runs: dict[str, Any], n_splits: int) -> list[Claim]:
                 f"{found.wins} better and {found.losses} worse, p = {found.p:.2g} (the paper's "
                 f"{PAPER[name][label]} against {PAPER[name]['OVR']}, p = {PAPER_P[name][label]})",
                 verdict([seen]),
+                check,
             )
         )
     return claims
@@ -169,20 +208,25 @@ def experiment(study: Study) -> None:
     """Split by split, so that an interrupted run has whole splits."""
     n_splits = 2 if study.quick else 10
     runs: dict[str, Any] = {}
+    others: dict[str, Any] = {}
     for name in PAPER:
-        splits = common.stratified_splits(datasets.load(name, layout="csr"), n_splits)
-        for number, split in enumerate(splits):
-            for loss in LOSSES:
-                cell = study.cell(
-                    key(name, loss, number),
-                    lambda split=split, loss=loss, number=number: tune_and_test(
-                        split, loss, number
-                    ),
-                )
-                if cell is not None:
-                    runs[key(name, loss, number)] = cell
+        data = datasets.load(name, layout="csr")
+        for seed, found in ((0, runs), (1, others)):
+            if seed and (study.quick or name not in CHECKED):
+                continue
+            for number, split in enumerate(common.stratified_splits(data, n_splits, seed)):
+                for loss in LOSSES:
+                    cell = study.cell(
+                        key(name, loss, number) + (", other splits" if seed else ""),
+                        lambda split=split, loss=loss, number=number: tune_and_test(
+                            split, loss, number
+                        ),
+                    )
+                    if cell is not None:
+                        found[key(name, loss, number)] = cell
     text = report(runs, list(PAPER), n_splits)
-    study.write(text, {"runs": runs}, make_claims(runs, n_splits))
+    content = {"runs": runs, "other_splits": others}
+    study.write(text, content, make_claims(runs, n_splits, others))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from polymargin import DualSolver, Problem
+from polymargin import DualSolver, Problem, Solution
 from polymargin.solvers import CertifiedGap
 from polymargin.solvers.engines.linear import LinearEngine
 from polymargin.solvers.run import Clock, Run
@@ -136,3 +136,18 @@ def first_below(values: Any, limit: float, at: list[float]) -> float | None:
     """Where a sequence is first at or below a limit; None when it never is."""
     reached = np.flatnonzero(np.asarray(values) <= limit)
     return float(at[reached[0]]) if reached.size else None
+
+
+def certified_optimum(
+    problem: Problem, *, tol: float, seconds: float, solver: DualSolver | None = None
+) -> Solution:
+    """Solve accurately, in so much CPU time at most: the solver's own limit is a wall clock."""
+    began = time.process_time()
+
+    def watch(record: dict[str, Any]) -> None:
+        if time.process_time() - began >= seconds:
+            raise KeyboardInterrupt  # the solver returns its best certified model
+
+    return (solver or DualSolver()).solve(
+        problem, tol=tol, max_iter=1_000_000, random_state=0, progress=watch
+    )

@@ -11,6 +11,7 @@ factor per pass, and the largest factor of any single pass.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,15 @@ the difference is a hundred times the certificate's gap; a straight line through
 the later half of the passes. It counts as straight from R^2 = {STRAIGHT:g} on. The paper has no
 figure of this.
 """
+REASONS = {
+    "the dual objective converges linearly in passes": """
+    the theorem bounds the factor of a pass; it does not say that the factor stays the same. The
+    data: on news20, which has more features than documents, the difference falls in stages, each of
+    them straight, and a line through half of the passes meets two. Our implementation: the same
+    code gives straight lines on the others. Noise: the duals of passes have none, as the order is
+    fixed by a seed and the optimum certified.
+    """,
+}
 
 
 def measure(data: datasets.Dataset, C: float, seconds: float) -> dict[str, Any]:
@@ -83,23 +93,37 @@ def differences(cell: dict[str, Any]) -> np.ndarray:
     return away[away > 100 * cell["gap"]]
 
 
-def make_claims(fits: dict[str, dict[str, float]]) -> list[Claim]:
-    straight = [f["r2"] for f in fits.values()]
+def last_quarters(cells: dict[str, dict[str, Any]], bent: Sequence[str]) -> str:
+    """What a line through the last quarter of the passes says where that of the half bends."""
+    seen = []
+    for key in bent:
+        away = differences(cells[key])
+        late = fit(away[len(away) // 2 :])  # the later half of the later half
+        seen.append(f"{key}: R^2 = {late['r2']:.4f}, factor {late['factor']:.4f}")
+    return "a line through the last quarter of the passes instead: " + "; ".join(seen)
+
+
+def make_claims(fits: dict[str, dict[str, float]], cells: dict[str, dict[str, Any]]) -> list[Claim]:
+    straight = {key: f["r2"] for key, f in fits.items()}
+    bent = [key for key, r2 in straight.items() if r2 < STRAIGHT]
     worst = [f["worst_pass"] for f in fits.values()]
     factors = [f["factor"] for f in fits.values()]
+    seen = f"{min(straight.values()):.4f} to {max(straight.values()):.4f}" if fits else "none"
     return [
         Claim(
             "Wang and Scott, theorem 3.6",
             "the dual objective converges linearly in passes",
-            f"log difference against passes, later half: R^2 from {min(straight):.4f} to "
-            f"{max(straight):.4f} on {len(fits)} problems, factors {min(factors):.3f} to "
-            f"{max(factors):.4f} per pass",
-            verdict(r2 >= STRAIGHT for r2 in straight),
+            f"log difference against passes, later half: R^2 {seen} on {len(fits)} problems"
+            + (f", below {STRAIGHT:g} on {', '.join(bent)}" if bent else "")
+            + f"; factors {min(factors, default=np.nan):.3f} to "
+            f"{max(factors, default=np.nan):.4f} per pass",
+            verdict(r2 >= STRAIGHT for r2 in straight.values()),
+            check=last_quarters(cells, bent) if bent else "",
         ),
         Claim(
             "Wang and Scott, theorem 3.6",
             "every pass shrinks the difference to the optimum by a factor below one",
-            f"largest factor of a single pass {max(worst):.4f}",
+            f"largest factor of a single pass {max(worst, default=np.nan):.4f}",
             verdict(w < 1.0 for w in worst),
         ),
     ]
@@ -151,7 +175,7 @@ def experiment(study: Study) -> None:
         else:
             left_out.append(key)
     content = {"fits": fits, "cells": cells}
-    study.write(report(fits, cells, left_out), content, make_claims(fits), draw(cells))
+    study.write(report(fits, cells, left_out), content, make_claims(fits, cells), draw(cells))
 
 
 if __name__ == "__main__":

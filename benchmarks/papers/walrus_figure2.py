@@ -9,9 +9,9 @@ polymargin, ``restricted="walrus"`` against ``"greedy"``, and our default ``"new
 ``"greedy"`` too. The methods take turns; short runs are repeated and the fastest counts.
 
 Where it differs: no sector; a sample of rcv1 with 51 classes; aloi has 97,200 training rows here
-and 81,000 there; mnist is run for C = 2^-6, 2^-4, 2^-2 and 1 only, aloi for 2^-6 and 2^-3. A run
-that is not there after its limit of CPU time (40 s, aloi 120 s) has no ratio, and the table says
-how many there are; where the greedy method stops early, so do the others.
+and 81,000 there and is run for C = 2^-6, 2^-3 and 1 only. A run that is not there after its limit
+of CPU time (40 s, aloi 240 s) has no ratio, and the table says how many there are; where the greedy
+method stops early, so do the others.
 Our greedy method follows the paper's description, not Shark's code; its tolerance is 1e-4 of the
 largest entry of the answer, which C bounds.
 """
@@ -44,30 +44,44 @@ DATA = {  # values of C, limit of a run in CPU seconds
     "letter": (COSTS, 40.0),
     "news20": (COSTS, 40.0),
     "rcv1_multiclass_sub": (COSTS, 40.0),
-    "mnist": (COSTS[:7:2], 40.0),
-    "aloi": (COSTS[:4:3], 120.0),
+    "mnist": (COSTS, 40.0),
+    "aloi": ((*COSTS[:4:3], 1.0), 240.0),  # the largest; C = 1 is the paper's headline
 }
 QUICK = ("satimage", "dna", "letter", "news20", "rcv1_multiclass_sub")
 FEW_CLASSES = 10
-NOT_MUCH = 1.25  # median ratio of times that is not much slower
+PAPER_SECONDS = {"walrus": 0.0476, "greedy": 0.0408}  # satimage, C = 1, to a decay of 0.01
+EQUAL = PAPER_SECONDS["walrus"] / PAPER_SECONDS["greedy"]  # what the paper calls equally fast
+NOT_MUCH = EQUAL  # median ratio of times that is not much slower: the paper's own on satimage
+AS_FAST = 1.05  # median ratio that counts as at least as fast, for the noise of a shared machine
+SLOWER = "satimage"  # the paper's one exception
 REPEATS = 3
+SPACING = 0.01  # of the time between two looks
 SHORT = 2.0  # CPU seconds: longer runs are not repeated
 
 SETUP = f"""
 Both methods in our sweeps, Weston-Watkins, plain passes; the ratio of the times until the duality
 gap is {", ".join(f"{decay:g}" for decay in DECAYS)} of the gap after the first pass, the clock
-stopped while the gap is computed. C = 2^-6 ... 2^3; on mnist 2^-6, 2^-4, 2^-2 and 1, on aloi 2^-6
-and 2^-3 only (reduced: three values of C, without mnist and aloi). There is no sector, rcv1 is a
-sample, and aloi has more training rows than the paper's. A run that is not there after
-{DATA["mnist"][1]:g} s (aloi: {DATA["aloi"][1]:g} s) gives no ratio; the table says how many there
-are. Our greedy method follows the paper's description of Shark's, not Shark's code; its tolerance
-is 1e-4 of the largest entry of the answer, which C bounds. newton is our default, exact as Walrus
-is, and not in the paper. A rank correlation below -0.3 counts as a trend.
+stopped while the gap is computed, which is whenever the time has grown by {100 * SPACING:g} %.
+C = 2^-6 ... 2^3; on aloi, the largest, 2^-6, 2^-3 and 1 only (reduced: three values of C, without
+mnist and aloi). There is no sector, rcv1 is a sample, and aloi has more training rows than the
+paper's. A run that is not there after {DATA["mnist"][1]:g} s (aloi: {DATA["aloi"][1]:g} s) gives no
+ratio; the table says how many there are. Our greedy method follows the paper's description of
+Shark's, not Shark's code; its tolerance is 1e-4 of the largest entry of the answer, which C bounds.
+newton is our default, exact as Walrus is, not in the paper, and decides nothing. A rank correlation
+below -0.3 counts as a trend.
 """
 REASONS = {
     "its lead is larger early than late": """
-    the paper explains the remark by the greedy steps, of which fewer are needed near the optimum.
-    With very few classes neither method leads, so that there is no lead to shrink.
+    the paper says that it tends to be so, and explains it by the greedy steps, of which fewer are
+    needed near the optimum. The data: with very few classes neither method leads, so that there is
+    no lead to shrink. The implementation: our greedy method's tolerance is not Shark's, which would
+    move all data sets alike. Noise: where a fit takes hundredths of a second, medians of ten values
+    of C move by some hundredths; all problems together are tested in the check.
+    """,
+    f"Walrus is at least as fast on all data sets but {SLOWER}": """
+    the data: where it is slower, classes are few and neither method has much to do. The
+    implementation: both are ours, and Shark's greedy solver may be slower than ours for few
+    classes. Noise: the fastest of three runs each, on fits of hundredths of a second.
     """,
 }
 
@@ -99,12 +113,13 @@ def decay(method: str, problem: Problem, goal: float, limit: float) -> Trace:
         problem,
         max_iter=1_000_000,
         seconds=limit,
+        spacing=SPACING,
         stop=lambda found: found.gaps[-1] <= goal * found.gaps[0],
     )
 
 
 def measure(data: datasets.Dataset, C: float, limit: float, repeats: int = REPEATS) -> list[Cell]:
-    """One problem: every method, in turns, the others as far as the greedy one got."""
+    """One problem: every method, in turns, the others as far as the greedy one got, if anywhere."""
     problem = make_problem(data.X_train, data.y_train, "weston_watkins", C)
     best: dict[str, Trace] = {}
     goal = DECAYS[-1]
@@ -118,14 +133,18 @@ def measure(data: datasets.Dataset, C: float, limit: float, repeats: int = REPEA
             best[method] = found
             if method == "greedy":
                 times = decay_times(found)
-                goal = min((d for d in DECAYS if times[f"{d:g}"] is not None), default=DECAYS[0])
-    return [
-        Cell(
-            data.name, data.n_classes, C, method, decay_times(found), found.passes[-1],
-            found.seconds[-1], float(found.gaps[0]),
-        )
-        for method, found in best.items()
-    ]  # fmt: skip
+                reached = [d for d in DECAYS if times[f"{d:g}"] is not None]
+                if not reached:  # no ratio to be had
+                    return [_cell(data, C, method, found)]
+                goal = min(reached)
+    return [_cell(data, C, method, found) for method, found in best.items()]
+
+
+def _cell(data: datasets.Dataset, C: float, method: str, found: Trace) -> Cell:
+    return Cell(
+        data.name, data.n_classes, C, method, decay_times(found), found.passes[-1],
+        found.seconds[-1], float(found.gaps[0]),
+    )  # fmt: skip
 
 
 def ratios(cells: Sequence[Cell], method: str) -> list[dict[str, Any]]:
@@ -207,53 +226,79 @@ def draw(cells: Sequence[Cell]) -> Figure:
     return figure
 
 
-def make_claims(cells: Sequence[Cell]) -> list[Claim]:
-    """What the paper reads from figure 2, from the ratios to the greedy method."""
-    found = ratios(cells, "walrus")
+def medians(found: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """By data set and decay."""
     by_data: dict[str, dict[str, float]] = {}
     for name in dict.fromkeys(r["data"] for r in found):
         for decay in DECAYS:
             values = [r["ratio"] for r in found if (r["data"], r["decay"]) == (name, f"{decay:g}")]
             if values:
                 by_data.setdefault(name, {})[f"{decay:g}"] = float(np.median(values))
+    return by_data
+
+
+def early_and_late(found: Sequence[dict[str, Any]]) -> str:
+    """The ratios at both ends over all problems, tested in pairs."""
+    by_problem = {(r["data"], r["C"], r["decay"]): r["ratio"] for r in found}
+    pairs = [
+        (early, by_problem[name, C, "0.001"])
+        for (name, C, decay), early in by_problem.items()
+        if decay == "0.1" and (name, C, "0.001") in by_problem
+    ]
+    if not pairs:
+        return ""
+    tested = common.paired_test(*zip(*pairs, strict=True))
+    return (
+        f"over all {len(pairs)} problems together, the ratio is lower early in {tested.losses} and "
+        f"late in {tested.wins} (Wilcoxon's p = {tested.p:.1g})"
+    )
+
+
+def make_claims(cells: Sequence[Cell]) -> list[Claim]:
+    """What the paper reads from figure 2, from the ratios to the greedy method."""
+    found = ratios(cells, "walrus")
+    by_data = medians(found)
     classes = {r["data"]: r["n_classes"] for r in found}
     few = {n: max(m.values()) for n, m in by_data.items() if classes[n] <= FEW_CLASSES}
+    worst = {n: max(m.values()) for n, m in by_data.items() if n != SLOWER}
     both = {n: m for n, m in by_data.items() if "0.1" in m and "0.001" in m}
-    paper = "Wang and Scott, figure 2"
-    claims = []
+    trend = np.nan
     if len(set(classes.values())) > 1:
         trend = spearmanr([r["n_classes"] for r in found], [r["ratio"] for r in found]).statistic
-        claims.append(
-            Claim(
-                paper,
-                "the more classes, the faster Walrus is relative to the greedy solver",
-                f"rank correlation of the ratio of times with the number of classes {trend:.2f} "
-                f"over {len(found)} cells, below 1 in {sum(r['ratio'] < 1 for r in found)}",
-                verdict([trend < -0.3]),
-            )
-        )
-    if few:
-        claims.append(
-            Claim(
-                paper,
-                "it is not much slower with few classes",
-                "largest median ratio of a decay: "
-                + ", ".join(f"{name} {value:.2f}" for name, value in few.items())
-                + f" (counted as holding up to {NOT_MUCH})",
-                verdict(value <= NOT_MUCH for value in few.values()),
-            )
-        )
-    if both:
-        claims.append(
-            Claim(
-                paper,
-                "its lead is larger early than late",
-                "median ratio at a decay of 0.1 and of 0.001: "
-                + ", ".join(f"{n} {m['0.1']:.2f} and {m['0.001']:.2f}" for n, m in both.items()),
-                verdict(m["0.1"] < m["0.001"] for m in both.values()),
-            )
-        )
-    return claims
+    paper = "Wang and Scott, figure 2"
+    return [
+        Claim(
+            paper,
+            "the more classes, the faster Walrus is relative to the greedy solver",
+            f"rank correlation of the ratio of times with the number of classes {trend:.2f} "
+            f"over {len(found)} cells, below 1 in {sum(r['ratio'] < 1 for r in found)}",
+            verdict([None if np.isnan(trend) else bool(trend < -0.3)]),
+        ),
+        Claim(
+            paper,
+            "it is not much slower with few classes",
+            "largest median ratio of a decay: "
+            + ", ".join(f"{name} {value:.2f}" for name, value in few.items())
+            + f" (counted as holding up to {NOT_MUCH:.2f}, what the paper saw on {SLOWER})",
+            verdict(value <= NOT_MUCH for value in few.values()),
+        ),
+        Claim(
+            paper,
+            f"Walrus is at least as fast on all data sets but {SLOWER}",
+            "largest median ratio of a decay: "
+            + ", ".join(f"{name} {value:.2f}" for name, value in worst.items())
+            + f" (counted as holding up to {AS_FAST})",
+            verdict(value <= AS_FAST for value in worst.values()),
+        ),
+        Claim(
+            paper,
+            "its lead is larger early than late",
+            "median ratio at a decay of 0.1 and of 0.001: "
+            + ", ".join(f"{n} {m['0.1']:.2f} and {m['0.001']:.2f}" for n, m in both.items()),
+            verdict(m["0.1"] < m["0.001"] for m in both.values()),
+            check=early_and_late(found),
+        ),
+    ]
 
 
 def experiment(study: Study) -> None:

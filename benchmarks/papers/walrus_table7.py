@@ -30,14 +30,18 @@ DECAYS = ("0.01", "0.001")
 DATA = ("dna", "satimage", "letter", "news20", "rcv1_multiclass_sub", "clinc150", "mnist")
 QUICK = ("dna", "satimage", "letter", "news20", "rcv1_multiclass_sub")
 LIMIT = 20.0
+SPACING = 0.02  # of the time between two looks: looks at mnist cost more than its passes
 
 SETUP = f"""
 Weston-Watkins by the Walrus method, C = 2^-6 ... 2^3, stratified five-fold cross-validation on the
 training part of seven data sets (reduced: three folds of five data sets); of equally good values of
 C the smallest is chosen. The decay of the gap is relative to the gap after the first pass. A run
-that is not there after {LIMIT:g} s counts as it is, and the table says how many there are. The
-paper's table is in a supplement that is not at hand, so that its numbers cannot stand beside ours.
+that is not there after {LIMIT:g} s counts as it is, and the table says how many there are. The gap
+is looked at whenever the time has grown by {100 * SPACING:g} %, with the clock stopped. The paper's
+table is in a supplement that is not at hand, so that its numbers cannot stand beside ours.
 """
+
+REDUCED = "mnist takes most of the whole protocol's time, which was not run to its end"
 
 
 def measure(X: Any, y: np.ndarray, C: float, train: np.ndarray, test: np.ndarray) -> dict[str, Any]:
@@ -47,6 +51,7 @@ def measure(X: Any, y: np.ndarray, C: float, train: np.ndarray, test: np.ndarray
         make_problem(X[train], y[train], "weston_watkins", C),
         max_iter=100_000,
         seconds=LIMIT,
+        spacing=SPACING,
         stop=lambda t: t.gaps[-1] <= float(DECAYS[-1]) * t.gaps[0],
         observe=lambda coef: common.accuracy(X[test], y[test], coef),
     )

@@ -86,7 +86,7 @@ def test_aloi_is_stratified_and_its_largest_value_is_one(nowhere, monkeypatch):
 
 
 def test_newsgroups_are_counts_with_unit_rows(nowhere, monkeypatch):
-    def fetch(subset, normalize):
+    def fetch(subset, normalize, download_if_missing):
         assert normalize is False
         X = sparse.csr_matrix(np.array([[3.0, 4.0], [0, 2.0]]))
         return SimpleNamespace(data=X, target=np.array([1, 0]))
@@ -137,7 +137,7 @@ def test_topics_of_our_file_are_those_of_the_rule():
 def test_covtype_leaves_test_rows_of_unknown_classes_out(nowhere, monkeypatch):
     X, y = np.random.default_rng(0).random((50, 3)), np.repeat([1, 2], 25)
     monkeypatch.setattr(
-        originals.fetchers, "fetch_covtype", lambda: SimpleNamespace(data=X, target=y)
+        originals.fetchers, "fetch_covtype", lambda **options: SimpleNamespace(data=X, target=y)
     )
     data = datasets.load("covtype")
     assert data.X_train.shape == (40, 3)

@@ -220,7 +220,7 @@ def test_claims_are_listed_by_paper_and_what_does_not_hold_is_explained(tmp_path
     assert "| table 1 | x \\| y | 2 times | holds |" in text
     assert "[papers](papers.md)" in text
     below = text.split("### What does not hold, or only partly")[1]
-    assert f"- table 2, does not hold: {SLOW}. Why: in the first pass" in below
+    assert f"- table 2, does not hold: {SLOW}. Why: the data:" in below
     assert f"- table 3, partly: {SLOW}. Why: as above.\n" in below
     assert "- figure 1, partly: z.\n" in below
     assert "x | y" not in below and "Seen" not in below

@@ -77,6 +77,11 @@ def test_probabilities(run, csv, numbers, options):
     assert "calibration error" in run("evaluate", "p.pmz", csv).out
     with open("r.html", encoding="utf-8") as file:
         assert "reliability-chart" in file.read()
+    temperature = getattr(model[-1], "temperature_", None)
+    assert run("inspect", "p.pmz", "--json").json["temperature"] == temperature
+    line = "" if temperature is None else f"temperature    {temperature:.4g}"
+    assert line in run("inspect", "p.pmz").out
+    assert ("temperature" in run("inspect", "p.pmz").out) == (temperature is not None)
 
 
 def test_models_without_probabilities_say_so(run, fruit, csv):

@@ -273,3 +273,32 @@ def test_the_exact_oracle_agrees_with_clarabel(name):
         for _ in range(5):
             b, c = 2 * rng.normal(size=m), rng.uniform(0.1, 3)
             check(solve_to_floats(name, b, c, top_k), solve_with_clarabel(name, b, c, top_k))
+
+
+def knapsack_threshold(b, bound, total):
+    """The t of ``sum clip(b - t, 0, bound) = total``, by bisection."""
+    low, high = b.min() - bound, b.max()
+    for _ in range(200):
+        t = (low + high) / 2
+        low, high = (t, high) if np.clip(b - t, 0, bound).sum() > total else (low, t)
+    return (low + high) / 2
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_top_k_alpha_agrees_with_lemma_5_of_lapin(seed):
+    """They tell whether the bound on the sum is tight by a multiplier, the code by a walk."""
+    rng = np.random.default_rng(seed)
+    m, k = int(rng.integers(3, 12)), int(rng.integers(1, 3))
+    b, c = rng.normal(1.0, 2.0, m), float(rng.choice([0.1, 0.5, 1.0, 2.0, 5.0]))
+    (p,) = get_loss("top_k_alpha", k).solve_restricted(b[None], np.array([c]))
+    positive = p[p > 0]
+    if positive.size == 0 or (positive.size == k and np.ptp(positive) < 1e-12):
+        return  # zero or constant: told before
+    u = c / k
+    t = knapsack_threshold(b, u, c)
+    full = b[b >= t + u - 1e-12]
+    multiplier = t + (full.sum() - full.size * (t + u)) / k - c
+    if multiplier >= 1e-9:
+        np.testing.assert_allclose(p, np.clip(b - t, 0, u), atol=1e-9)
+    elif multiplier <= -1e-9:
+        assert p.sum() < c

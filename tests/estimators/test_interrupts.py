@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,10 +23,11 @@ from polymargin.solvers import stream
 from polymargin.solvers.engines.machine import LaRank
 from polymargin.solvers.state import State
 from tests.estimators import make_problem
-from tests.estimators.ctrl_c import CtrlC, points
+from tests.estimators.ctrl_c import Branches, CtrlC, points
 from tests.estimators.interrupted import SCENARIOS, attempts
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
+ROOT = Path(__file__).resolve().parents[2]
 FEW = {"probability", "cv", "kernel_cv", "path", "checkpoint", "linear_long", "blocks"}  # long ones
 
 
@@ -78,6 +82,46 @@ def test_the_interpreter_is_interrupted_at_the_chosen_instruction():
     done = []
     assert not CtrlC(total + 1000).during(call)
     assert done == [0, 1, 2]
+
+
+HALF_DONE = """
+from tests.estimators import interrupted as its
+
+def prepare(folder):
+    done, file = {}, folder / "file"
+    file.write_text("old")
+
+    def call():
+        done["one"] = int("1")
+        done["two"] = int("2")
+        file.write_text("new")
+
+    def check():
+        text = file.read_text()
+        file.unlink()
+        assert len(done) != 1, "half done"
+        assert text in ("old", "new"), "half written"
+
+    return its.Attempt(call, check)
+
+with its.prepared(prepare) as (_, one):
+    _, found = its.points(one.call)
+made = its.branches(prepare, found)
+anew = {at: what for at in found if (what := its.attempt(prepare, at))}
+copied = {at: what for at, what in anew.items() if at not in made.left}
+assert made.said == copied, (made.said, anew)
+assert sum("half done" in what for what in copied.values()) >= 1
+assert len(anew) < len(found) and made.left == []
+"""
+
+
+@pytest.mark.skipif(not Branches.can_be(), reason="no copies of processes")
+def test_copies_of_the_process_say_what_calls_made_anew_do():
+    """In a process of one thread; files that are open go on as copies, too."""
+    one = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", HALF_DONE]
+    done = subprocess.run(command, cwd=ROOT, env=one, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 # --- one by one ---------------------------------------------------------------------------

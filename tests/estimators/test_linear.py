@@ -105,7 +105,7 @@ def test_a_dual_that_is_worse_than_none_is_not_shown(loss):
     """No gap is above 1, whenever a fit ends: a dual of zeros is feasible."""
     rng, y = np.random.default_rng(1), np.arange(60) % 3
     X = rng.standard_normal((60, 5)) + 30 * rng.standard_normal(5) + 0.5 * y[:, None]
-    solver = DualSolver(acceleration=30.0, newton=False)
+    solver = DualSolver(acceleration=100.0, newton=False)
     clf = LinearMulticlassSVC(loss=loss, C=100.0, max_iter=3, random_state=0, solver=solver)
     clf.set_params(store_dual=True).fit(X, y)
     assert clf.history_["dual"][-1] < 0  # as passes leave it

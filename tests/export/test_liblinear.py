@@ -74,6 +74,22 @@ def test_what_the_file_looks_like(tmp_path):
     assert len(lines) == 6 + 64 + 1 and lines[-1] == "0.5 "
 
 
+@pytest.mark.parametrize(
+    ("loss", "solver_type"),
+    [
+        ("crammer_singer", "MCSVM_CS"),
+        ("softmax", "MCSVM_CS"),  # what predicts by the largest score without a sigmoid each
+        ("one_vs_rest", "L2R_L1LOSS_SVC_DUAL"),
+        ("one_vs_rest_squared", "L2R_L2LOSS_SVC_DUAL"),
+    ],
+)
+def test_the_file_names_the_loss_where_liblinear_has_it(tmp_path, loss, solver_type):
+    to_liblinear(model(LABELS["numbers"], loss=loss), tmp_path / "m")
+    assert (tmp_path / "m").read_text().startswith(f"solver_type {solver_type}\n")
+    back = from_liblinear(tmp_path / "m")
+    assert back.loss == ("crammer_singer" if loss == "softmax" else loss)
+
+
 def test_sparse_and_float32_weights(tmp_path):
     fitted = model(LABELS["numbers"]).sparsify()
     to_liblinear(fitted, tmp_path / "m")

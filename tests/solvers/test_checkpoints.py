@@ -299,7 +299,7 @@ def test_a_checkpoint_is_plain_arrays(stopped):
             np.testing.assert_array_equal(plain[name], archive.array(name))
         assert all(plain[name].dtype != object for name in names)
         state = dict(archive.manifest["state"]["$dict"])
-    assert {"engine", "history", "guess"} <= set(state) and state["n_iter"] == 4
+    assert {"engine", "history", "forecast"} <= set(state) and state["n_iter"] == 4
 
 
 CHANGES = {

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from polymargin import LOSSES, Checkpoint, DualSolver, LinearMulticlassSVC
 from polymargin.estimators.partitioned import LocalSource, PartitionedLinearSVC, checked_chunk
 from polymargin.solvers.engines.part import Part
+from polymargin.solvers.state import State
 from tests.reference import objective
 
 ENGINES = pytest.mark.parametrize(
@@ -281,3 +282,28 @@ def test_two_classes() -> None:
     whole = LinearMulticlassSVC(C=0.1, tol=1e-5).fit(X, y)
     assert clf.coef_.shape == (1, 12)
     np.testing.assert_array_equal(clf.predict(X) == y, whole.predict(X) == y)
+
+
+@pytest.mark.parametrize("at", [1, 2, 8])
+@ENGINES
+def test_the_dual_after_ctrl_c_in_a_round_is_that_of_its_certificate(
+    at: int, solver: DualSolver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Interrupted when some partitions have changed their dual, and nobody knows of it yet."""
+    X, y = blobs()
+    clf = PartitionedLinearSVC(random_state=0, store_dual=True, C=0.1, tol=1e-9, solver=solver)
+    method, calls = "sweep" if not solver.newton else "set_dual", []
+    works = getattr(State, method)
+
+    def interrupted(self: State, *given: Any, **options: Any) -> Any:
+        found = works(self, *given, **options)
+        calls.append(method)
+        if len(calls) == at:
+            raise KeyboardInterrupt
+        return found
+
+    monkeypatch.setattr(State, method, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        clf._fit(source(X, y, 3), None, None)
+    clf.tol = np.inf
+    check_certificate(clf, X, y)

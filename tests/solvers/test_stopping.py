@@ -114,12 +114,12 @@ class Told(Engine):
 
     last_is_best = True
 
-    def __init__(self, gaps, visited):
-        self.gaps, self.visited, self.at, self.certified = gaps, visited, 0, []
+    def __init__(self, gaps, visited, kind):
+        self.gaps, self.visited, self.kind, self.at, self.certified = gaps, visited, kind, 0, []
 
     def advance(self, goal, out_of_time):
         self.at += 1
-        return Seen(self.visited[self.at - 1], self.gaps[self.at - 1])
+        return Seen(self.visited[self.at - 1], self.gaps[self.at - 1], kind=self.kind)
 
     def certify(self):
         self.certified.append(self.at)
@@ -130,18 +130,21 @@ class Told(Engine):
 
 
 @pytest.mark.parametrize(
-    ("gaps", "visited", "passes"),
+    ("gaps", "visited", "kind", "passes"),
     [
-        ([0.5, 1e-2, 2e-4, 4e-6], (10, 9, 9), [2]),  # as it falls, the next would see 2e-4
-        ([0.5, 1e-2, 2e-4, 4e-6], (10, 4, 9), [3]),  # few were looked at
-        ([0.5, 0.25, 0.125, 2.2e-3, 2e-5], (10,) * 4, [4]),  # not before it falls so fast
-        ([0.5, 0.25, 0.125, 0.06, 2.2e-3, 1e-5], (10,) * 5, [5]),
+        ([0.5, 1e-2, 2e-4, 4e-6], (10, 9, 9), "smooth", [2]),  # as it falls, the next sees 2e-4
+        ([0.5, 1e-2, 2e-4, 4e-6], (10, 4, 9), "smooth", [3]),  # few were looked at
+        ([0.5, 0.25, 0.125, 2.2e-3, 2e-5], (10,) * 4, "smooth", [4]),  # not before it falls so fast
+        ([0.5, 0.25, 0.125, 0.06, 2.2e-3, 1e-5], (10,) * 5, "smooth", [5]),
+        # what a Crammer-Singer fit saw, and what its certificates found was 0.85 of the next
+        ([0.5, 1.33e-2, 3.05e-3, 1.32e-3, 9e-4, 6e-4], (10,) * 5, "full", [4]),
+        ([0.5, 1.33e-2, 3.05e-3, 1.32e-3, 9e-4, 6e-4], (10, 10, 4, 10, 10), "full", [4]),
     ],
 )
 def test_a_certificate_is_tried_when_the_gap_falls_so_fast_that_it_may_be_there(
-    gaps, visited, passes
+    gaps, visited, kind, passes
 ):
-    engine = Told(gaps, visited)
+    engine = Told(gaps, visited, kind)
     settings = {"max_iter": 9, "time_limit": None, "certify": True, "tol": 1e-3}
     run = Run(engine, CertifiedGap(1e-3), clock=Clock(), **settings)
     run.loop()

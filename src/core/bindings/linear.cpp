@@ -12,6 +12,7 @@
 #include "sweeps/extrapolate.hpp"
 #include "sweeps/objective.hpp"
 #include "sweeps/rebuild.hpp"
+#include "sweeps/spread.hpp"
 #include "sweeps/sweep_blocked.hpp"
 #include "sweeps/sweep_by_class.hpp"
 #include "sweeps/sweep_rows.hpp"
@@ -21,6 +22,28 @@ using namespace nb::literals;
 using namespace pm_bind;
 
 namespace {
+
+template <class T>
+std::tuple<double, double, double> extrapolate(Matrix2<T> W, Matrix2<T> Y, Matrix2<T> previous,
+                                               Matrix2<T> mean, double kappa, double beta,
+                                               double blend, pm::Team& team) {
+    const auto size = static_cast<std::int64_t>(W.size());
+    require(Y.size() == W.size() && previous.size() == W.size() && mean.size() == W.size(),
+            "arrays differ in size");
+    require(size % pm::kLanes<T> == 0, "W has the wrong number of columns");
+    nb::gil_scoped_release release;
+    const auto norms = pm::extrapolate(W.data(), Y.data(), previous.data(), mean.data(), size,
+                                       kappa, beta, blend, team);
+    return {norms.w, norms.v, norms.both};
+}
+
+template <class T>
+std::tuple<double, double, double> extrapolate_alone(Matrix2<T> W, Matrix2<T> Y,
+                                                     Matrix2<T> previous, Matrix2<T> mean,
+                                                     double kappa, double beta, double blend) {
+    pm::Team nobody_else(1);
+    return extrapolate<T>(W, Y, previous, mean, kappa, beta, blend, nobody_else);
+}
 
 template <class T>
 class LinearEngine : public Blocks<T> {
@@ -72,7 +95,8 @@ class LinearEngine : public Blocks<T> {
 
     std::tuple<double, double, double, std::int64_t, std::int64_t> sweep(
         Matrix2<T> W, Vector<const std::int64_t> order, const std::string& mode, double scale,
-        int threads) {
+        double constant, int threads) {
+        require(constant > 0 && constant <= 1, "the constant feature moves by a part of its value");
         check_weights(W.shape(0), W.shape(1));
         this->check_order(order);
         check_held(order);
@@ -87,18 +111,20 @@ class LinearEngine : public Blocks<T> {
         const auto totals = pm::making("the buffers of a sweep", bytes, [&] {
             pm::Team& team = team_.of(threads);
             return std::visit(
-                [&](const auto& X) {
+                [&](auto X) {
+                    auto all = this->examples_;
+                    all.held_back = (1 - constant) * double(X.bias) * double(X.bias);
+                    X.bias_step = T(constant * double(X.bias));
                     constexpr bool is_dense =
                         std::is_same_v<std::decay_t<decltype(X)>, pm::DenseMatrix<T>>;
                     const auto& visitor = this->visitor_;
                     const bool listed = mode == "listed" && !visitor.dense_rows;
                     if constexpr (is_dense)
                         if (mode == "blocked")
-                            return pm::sweep_blocked(visitor, X, this->examples_, this->dual_,
-                                                     W.data(), ld, order.data(), count, scale,
-                                                     team);
+                            return pm::sweep_blocked(visitor, X, all, this->dual_, W.data(), ld,
+                                                     order.data(), count, scale, team);
                     return pm::sweep_ranges(
-                        this->dual_, this->examples_, ld, order.data(), count, team,
+                        this->dual_, all, ld, order.data(), count, team,
                         [&](auto& dual, const auto& ex, std::int64_t first, std::int64_t width) {
                             T* columns = W.data() + first;
                             if constexpr (is_dense) {
@@ -148,7 +174,14 @@ class LinearEngine : public Blocks<T> {
         });
     }
 
-    void rebuild(Matrix2<double> V, int first, int last) {
+    std::tuple<double, double, double> extrapolate_weights(Matrix2<T> W, Matrix2<T> Y,
+                                                           Matrix2<T> previous, Matrix2<T> mean,
+                                                           double kappa, double beta, double blend,
+                                                           int threads) {
+        return extrapolate<T>(W, Y, previous, mean, kappa, beta, blend, team_.of(threads));
+    }
+
+    void rebuild(Matrix2<double> V, int first, int last, int threads) {
         require(V.shape(0) == n_weights_ && first >= 0 && first <= last &&
                     last <= this->examples_.n_classes && V.shape(1) >= std::size_t(last - first),
                 "V has the wrong shape");
@@ -156,11 +189,38 @@ class LinearEngine : public Blocks<T> {
         pm::making("the weights of the dual", double(V.size()) * sizeof(double), [&] {
             std::visit(
                 [&](const auto& X) {
-                    pm::rebuild_weights(X, this->examples_, this->visitor_.coupled, this->dual_,
-                                        first, last, V.data(), std::int64_t(V.shape(1)));
+                    const auto part = [&](int begin, int end) {
+                        pm::rebuild_weights(X, this->examples_, this->visitor_.coupled, this->dual_,
+                                            begin, end, V.data() + (begin - first),
+                                            std::int64_t(V.shape(1)));
+                    };
+                    // products of matrices would be cut into others, with other roundings
+                    if (std::is_same_v<std::decay_t<decltype(X)>, pm::DenseMatrix<T>>)
+                        return part(first, last);
+                    team_.of(threads).ranges(
+                        last - first, 1, [&](int, std::int64_t begin, std::int64_t end) {
+                            part(first + static_cast<int>(begin), first + static_cast<int>(end));
+                        });
                 },
                 X_);
         });
+    }
+
+    void spread_weights(Matrix2<T> V) {
+        check_weights(V.shape(0), V.shape(1));
+        nb::gil_scoped_release release;
+        std::visit(
+            [&](const auto& X) {
+                pm::spread_weights(X, this->examples_, V.data(), std::int64_t(V.shape(1)));
+            },
+            X_);
+    }
+
+    void spread_dual(double share) {
+        require(this->dual_.whole().dense(), "the dual of this loss has lists");
+        require(share >= 0 && share * this->examples_.n_classes <= 1, "the share is too large");
+        nb::gil_scoped_release release;
+        pm::spread_dual(this->examples_, this->dual_.whole(), share);
     }
 
   private:
@@ -190,20 +250,6 @@ class LinearEngine : public Blocks<T> {
 };
 
 template <class T>
-std::tuple<double, double, double> extrapolate(Matrix2<T> W, Matrix2<T> Y, Matrix2<T> previous,
-                                               Matrix2<T> mean, double kappa, double beta,
-                                               double blend) {
-    const auto size = static_cast<std::int64_t>(W.size());
-    require(Y.size() == W.size() && previous.size() == W.size() && mean.size() == W.size(),
-            "arrays differ in size");
-    require(size % pm::kLanes<T> == 0, "W has the wrong number of columns");
-    nb::gil_scoped_release release;
-    const auto norms =
-        pm::extrapolate(W.data(), Y.data(), previous.data(), mean.data(), size, kappa, beta, blend);
-    return {norms.w, norms.v, norms.both};
-}
-
-template <class T>
 double squared_norm(Matrix2<const T> W) {
     nb::gil_scoped_release release;
     return pm::sum_of_squares(W.data(), static_cast<std::int64_t>(W.size()));
@@ -225,16 +271,24 @@ void bind(nb::module_& m, const char* blocks, const char* name) {
         .def("cut_classes", alone(&E::cut_classes), "ranges"_a,
              "Cut the classes, which must not be coupled, into ranges, each one thread's.")
         .def("sweep", alone(&E::sweep), "W"_a.noconvert(), "order"_a.noconvert(), "mode"_a,
-             "scale"_a, "threads"_a,
-             "One sweep over order. Returns (gap seen, loss seen, change of the dual's sum, "
+             "scale"_a, "constant"_a, "threads"_a,
+             "One sweep over order; the constant feature moves by this part of its value. Returns "
+             "(gap seen, loss seen, change of the dual's sum, "
              "examples "
              "moved, dual entries of those visited).")
         .def("evaluate", alone(&E::evaluate), "W"_a.noconvert(), "threads"_a, "loss"_a.noconvert(),
              "gap"_a.noconvert(), "factors"_a.noconvert(), "sums"_a.noconvert(),
              "Loss and share of the gap of every example at W; adds to `sums` the losses at these "
              "multiples of W.")
-        .def("rebuild", alone(&E::rebuild), "V"_a.noconvert(), "first"_a, "last"_a,
-             "Adds sum_i x_i a_i^T for the classes first..last to the first columns of V.");
+        .def("extrapolate", alone(&E::extrapolate_weights), "W"_a.noconvert(), "Y"_a.noconvert(),
+             "previous"_a.noconvert(), "mean"_a.noconvert(), "kappa"_a, "beta"_a, "blend"_a,
+             "threads"_a, "The outer step on several threads.")
+        .def("rebuild", alone(&E::rebuild), "V"_a.noconvert(), "first"_a, "last"_a, "threads"_a,
+             "Adds sum_i x_i a_i^T for the classes first..last to the first columns of V.")
+        .def("spread_weights", alone(&E::spread_weights), "V"_a.noconvert(),
+             "Makes V, which is zero, that of p_ij = c_i for all wrong classes.")
+        .def("spread_dual", alone(&E::spread_dual), "share"_a,
+             "Sets p_ij = share * c_i for all wrong classes, of losses with a dense dual.");
     m.def(
         "linear_engine",
         [](nb::handle_t<Rows<T>> rows, const Loss& loss, double intercept_scaling, int n_classes,
@@ -248,7 +302,7 @@ void bind(nb::module_& m, const char* blocks, const char* name) {
         "threshold"_a.noconvert(), "gap"_a.noconvert());
     m.def("squared_norm", &squared_norm<T>, "W"_a.noconvert(),
           "The sum of squares, accumulated in double.");
-    m.def("extrapolate", &extrapolate<T>, "W"_a.noconvert(), "Y"_a.noconvert(),
+    m.def("extrapolate", &extrapolate_alone<T>, "W"_a.noconvert(), "Y"_a.noconvert(),
           "previous"_a.noconvert(), "mean"_a.noconvert(), "kappa"_a, "beta"_a, "blend"_a,
           "The outer step; returns ||W||^2, ||V||^2 and W.V before it.");
 }

@@ -45,7 +45,7 @@ class Rows {
     // The matrix with a constant feature of this value.
     pm::AnyMatrix<T> matrix(double bias) const {
         auto X = matrix_;
-        std::visit([&](auto& one) { one.bias = T(bias); }, X);
+        std::visit([&](auto& one) { one.bias = one.bias_step = T(bias); }, X);
         return X;
     }
     std::int64_t n_used() const;

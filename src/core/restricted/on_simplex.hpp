@@ -8,33 +8,66 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 
 #include "restricted/method.hpp"
+#include "restricted/threshold.hpp"
 
 namespace pm {
 
+// v and q in the classes' own places, the true class's behind them; where there is no class, v is
+// lower than any. Returns how many entries that makes.
+template <class T>
+int spread(const Restricted<T>& r, MethodWork<T>& work) {
+    using V = Vec<T>;
+    work.resize(r.padded + 1);
+    T *v = work.v.data(), *q = work.q.data();
+    const V lowest = V::set1(std::numeric_limits<T>::lowest() / 4);
+    V sums = V::set1(T(0));
+    for (int j = 0; j < r.padded; j += kLanes<T>) {
+        const V p = V::load(r.p + j);
+        V::max(V::load(r.b + j), lowest).store(v + j);
+        p.store(q + j);
+        sums = sums + p;
+    }
+    v[r.padded] = T(r.c);
+    q[r.padded] = T(std::max(0.0, r.c - double(sums.sum())));
+    return r.padded + 1;
+}
+
+// v - max(v), so that huge v lose no digits of z. What lies z below the largest has p = 0 and may
+// be raised to that: then nothing is so low that sums of it overflow. Returns max(v).
+template <class T>
+T shift_to_zero(const T* v, int padded, double z, T* shifted) {
+    using V = Vec<T>;
+    const T best = vector_max(v, padded), top = best > v[padded] ? best : v[padded];
+    const V by = V::set1(top), low = V::set1(T(-z));
+    for (int j = 0; j < padded; j += kLanes<T>) V::max(V::load(v + j) - by, low).store(shifted + j);
+    shifted[padded] = std::max(v[padded] - top, T(-z));
+    return top;
+}
+
 template <class Projection, class T>
 T solve_on_simplex(const Restricted<T>& r, Block<T>& block, MethodWork<T>& work) {
-    list_all(r, block, work);
-    const int n = block.count + 1;
+    const int n = spread(r, work);
     T *v = work.v.data(), *q = work.q.data();
-    double sigma = 0;
-    for (int e = 0; e < block.count; ++e) sigma += double(q[e]);
-    v[n - 1] = T(r.c);
-    q[n - 1] = T(std::max(0.0, r.c - sigma));
     T found = r.guess;
     if constexpr (requires { Projection::own_tolerance; }) {
         work.simplex.tol = r.tolerance(Projection::own_tolerance);
-        T* shifted = work.simplex.room(work.simplex.shifted, n);  // huge v lose no digits of c
-        const T top = *std::max_element(v, v + n);
-        for (int e = 0; e < n; ++e) shifted[e] = v[e] - top;
+        T* shifted = work.simplex.room(work.simplex.shifted, n);
+        const T top = shift_to_zero(v, r.padded, r.c, shifted);
         const double tau = Projection::threshold(shifted, n, r.c, work.simplex);
-        for (int e = 0; e < n; ++e) q[e] = T(std::max(double(shifted[e]) - tau, 0.0));
+        block.gather(shifted, r.padded, round_down<T>(tau));
+        block.clip(tau, kInfinity<double>);
         found = T(double(top) + tau);
     } else {
         Projection::improve(v, q, n, r.c, r.tol);
+        block.count = 0;
+        for_each_greater(q, r.padded, T(0), r.padded, [&](int j) {
+            block.classes[block.count] = j;
+            block.p[block.count++] = q[j];
+        });
     }
-    keep_positive(block, work);
     block.scale_to(r.c);  // a loose tolerance may exceed c, a feasible dual may not
     return found;
 }

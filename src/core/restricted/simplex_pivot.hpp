@@ -2,9 +2,9 @@
 //
 // S and s: number and sum of the entries known to be positive in p. A random entry x of those
 // still open splits them; if all entries >= x can be positive together,
-//     s + sum_{v >= x} v - (S + |{v >= x}|) x < z,
+//     s + sum_{v >= x} v - (S + |{v >= x}|) x = s - S x + sum_{v > x} (v - x) < z,
 // they are, and only the smaller ones stay open; else x and its ties are not, and only the larger
-// ones stay open.
+// ones stay open. A round is a vector pass for the sum, and one without branches that keeps a side.
 #pragma once
 
 #include <utility>
@@ -17,33 +17,31 @@ struct SimplexPivot {
     template <class T>
     static double threshold(const T* v, std::int64_t n, double z, SimplexWork<T>& work) {
         T* open = work.room(work.listed, n);
-        std::copy_n(v, n, open);
         double sum = 0;
         std::int64_t count = 0;
+        const T* from = v;
         while (n > 0) {
-            const T x = open[next_random(work.random) % std::uint64_t(n)];
-            std::int64_t above = 0, smaller = n;  // [0, above) > x, [above, smaller) = x, rest < x
-            double above_sum = 0;
-            for (std::int64_t j = 0; j < smaller;) {
-                const T y = open[j];
-                if (y > x) {
-                    above_sum += double(y);
-                    std::swap(open[above++], open[j++]);
-                } else if (y < x) {
-                    std::swap(open[--smaller], open[j]);
-                } else {
-                    ++j;
+            const T x = from[next_random(work.random) % std::uint64_t(n)];
+            const double pivot = double(x);
+            const Excess above = excess_above(from, n, 0.0, pivot);
+            std::int64_t kept = 0;
+            if (sum - double(count) * pivot + above.sum < z) {
+                for (std::int64_t j = 0; j < n; ++j) {
+                    const T y = from[j];
+                    open[kept] = y;
+                    kept += y < x;
+                }
+                sum += above.sum + double(n - kept) * pivot;
+                count += n - kept;
+            } else {
+                for (std::int64_t j = 0; j < n; ++j) {
+                    const T y = from[j];
+                    open[kept] = y;
+                    kept += y > x;
                 }
             }
-            const double with_sum = sum + above_sum + double(smaller - above) * double(x);
-            if (with_sum - double(count + smaller) * double(x) < z) {
-                sum = with_sum;
-                count += smaller;
-                open += smaller;
-                n -= smaller;
-            } else {
-                n = above;
-            }
+            from = open;
+            n = kept;
         }
         return (sum - z) / double(count);
     }

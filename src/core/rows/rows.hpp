@@ -62,6 +62,7 @@ struct CsrMatrix {
     std::int64_t n, d;
     T bias;  // value of the constant feature, 0: none
     Held held = {};
+    T bias_step = bias;  // by which a change of an example's scores moves the constant's weights
     PM_INLINE CsrRow<T, I> row(std::int64_t i) const {
         const std::int64_t r = held.row_of(i);
         const auto begin = indptr[r];
@@ -89,6 +90,7 @@ struct DenseMatrix {
     std::int64_t n, d;
     T bias;
     Held held = {};
+    T bias_step = bias;
     PM_INLINE DenseRow<T> row(std::int64_t i) const { return {data + held.row_of(i) * d, d}; }
     PM_INLINE void prefetch_bounds(std::int64_t) const {}
     PM_INLINE void prefetch_row(std::int64_t i) const { prefetch_span(row(i).value_, d, 2048); }
@@ -287,7 +289,7 @@ void row_add(const Matrix& X, std::int64_t i, const T* delta, std::int64_t width
     const auto x = X.row(i);
     for (std::int64_t e = 0; e < x.count; ++e)
         axpy_row(x.value(e), delta, width, W + x.feature(e) * ld);
-    if (X.bias != T(0)) axpy_row(X.bias, delta, width, W + X.d * ld);
+    if (X.bias != T(0)) axpy_row(X.bias_step, delta, width, W + X.d * ld);
 }
 
 // W += x delta^T for the listed classes.
@@ -318,7 +320,7 @@ void row_add_of(const Matrix& X, std::int64_t i, const std::int32_t* classes, co
     });
     if (X.bias != T(0)) {
         T* w = W + X.d * ld;
-        for (int j = 0; j < m; ++j) w[classes[j]] += X.bias * delta[j];
+        for (int j = 0; j < m; ++j) w[classes[j]] += X.bias_step * delta[j];
     }
 }
 

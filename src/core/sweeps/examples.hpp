@@ -43,6 +43,9 @@ struct Examples {
     Method<T> method = nullptr;   // nullptr: the loss's own
     double method_tol = -1;       // negative: the method's own
     double* violation = nullptr;  // of the optimality conditions at the last visit, if wanted
+    double held_back = 0;         // of A: what the constant feature moves less
+
+    PM_INLINE double curvature(std::int64_t i) const { return squared_norm[i] - held_back; }
 
     PM_INLINE void prefetch(std::int64_t i) const {
         PM_PREFETCH(y + i);

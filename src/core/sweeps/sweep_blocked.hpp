@@ -68,7 +68,7 @@ void block_products(const DenseMatrix<T>& X, const std::int64_t* order, std::int
         for (std::int64_t i = begin; i < end; ++i)
             for (std::int64_t j = 0; j < ld; ++j)
                 S[i * ld + j] = X.bias != T(0) ? X.bias * W_bias[j] : T(0);
-        std::fill(G + begin * kBlock, G + end * kBlock, X.bias * X.bias);
+        std::fill(G + begin * kBlock, G + end * kBlock, X.bias * X.bias_step);
         auto& scratch = w.gemm[part];
         gemm_add(begin, end, 0, ld, X.d, ByIndex{example}, ByDepth{weights}, S, ld, scratch);
         const std::int64_t columns = round_up_lanes<T>(static_cast<int>(end));
@@ -91,7 +91,8 @@ void block_update(const DenseMatrix<T>& X, const std::int64_t* order, Team& team
                  w.gemm[part]);
     });
     if (X.bias != T(0))
-        for (std::int64_t k = 0; k < m; ++k) axpy_row(X.bias, change(k), w.width, w.W + X.d * w.ld);
+        for (std::int64_t k = 0; k < m; ++k)
+            axpy_row(X.bias_step, change(k), w.width, w.W + X.d * w.ld);
     for (const auto i : w.moved)
         for (const auto cls : w.touched[i]) w.change[i * w.width + cls] = T(0);
 }

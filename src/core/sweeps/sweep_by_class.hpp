@@ -112,7 +112,7 @@ class ByClass {
         for (int e = 0; e < w.touched; ++e) {
             T* row = weights_.data() + w.classes[e] * stride_;
             add_multiple(w.change[e], X_.row(i).value_, X_.d, row);
-            if (X_.bias != T(0)) W_[X_.d * ld_ + w.classes[e]] += X_.bias * w.change[e];
+            if (X_.bias != T(0)) W_[X_.d * ld_ + w.classes[e]] += X_.bias_step * w.change[e];
         }
     }
 
@@ -162,7 +162,7 @@ VisitTotals sweep_all_by_class(const Visitor<T>& visitor, const DenseMatrix<T>& 
                 const T *x = X.row(i).value_, *other = X.row(order[first + before]).value_;
                 T product;
                 inner_products<1>(x, &other, X.d, &product);
-                product += X.bias * X.bias;
+                product += X.bias * X.bias_step;
                 for (std::size_t j = 0; j < classes[before].size(); ++j)
                     s[classes[before][j]] += product * changes[before][j];
             }

@@ -105,7 +105,7 @@ bool visit_all_classes(const Loss& loss, VisitScratch<T>& w, int padded, Example
     w.touched = 0;
     w.in_place = false;
     solve_block(
-        loss, w, padded, ex, i, ex.squared_norm[i] * scale, old, count,
+        loss, w, padded, ex, i, ex.curvature(i) * scale, old, count,
         [old](int e) { return old[e].cls; }, conjugate, totals);
 
     int touched = 0;
@@ -168,7 +168,7 @@ bool visit_listed_classes(const Loss& loss, VisitScratch<T>& w, Examples<T>& ex,
     }
     for (int e = count; e < padded; ++e) w.s[e] = -kInfinity<T>;
     solve_block(
-        loss, w, padded, ex, i, ex.squared_norm[i] * scale, row, count, [](int e) { return e; },
+        loss, w, padded, ex, i, ex.curvature(i) * scale, row, count, [](int e) { return e; },
         conjugate, totals);
     T* fresh = w.s.data();  // the margins are no longer needed
     std::fill_n(fresh, count, T(0));

@@ -41,7 +41,7 @@ bool visit_dense(const Loss& loss, VisitScratch<T>& w, int padded, Examples<T>& 
                  DualRows<T>& dual, std::int64_t i, double scale, VisitTotals& totals) {
     using V = Vec<T>;
     const int y = ex.y[i], count = dual.count(i);
-    const double c = ex.c[i], A = ex.squared_norm[i] * scale;
+    const double c = ex.c[i], A = ex.curvature(i) * scale;
     T *h = w.s.data(), *b = w.b.data(), *fresh = w.block.p.data();
     const T* old = spread_row(dual, i, w.start.data());
     margins_from_scores(loss, h, ex.n_classes, padded, y);

@@ -47,6 +47,7 @@ def _lines(path: str, card: ModelCard) -> list[str]:
         ("lower bound", _number(proof.get("dual_objective"), ".8g")),
         ("certified gap", _number(proof.get("dual_gap"), ".2e", "none")),
         ("passes", _number(proof.get("n_iter"), ",")),
+        *([] if card.temperature is None else [("temperature", f"{card.temperature:.4g}")]),
         ("file", f"{file}, written with {versions or 'unknown versions'}"),
     ]
     shown = {name: value for name, value in card.params.items() if value is not None}

@@ -11,9 +11,9 @@ from typing import Any, Self
 import numpy as np
 from distributed import Client, LocalCluster
 from numpy.typing import NDArray
-from sklearn.base import _fit_context, clone
+from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_feature_names, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from polymargin.dask.collections import is_frame, is_lazy, map_rows, partitions_of
 from polymargin.dask.workers import DaskSource
@@ -67,7 +67,6 @@ class DaskLinearMulticlassSVC(PartitionedLinearSVC):
     array([0, 0])
     """
 
-    @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train the model.
 
@@ -85,15 +84,19 @@ class DaskLinearMulticlassSVC(PartitionedLinearSVC):
         estimator
             The fitted estimator.
         """
+        return self._fit_on(self._source(X, y, sample_weight))
+
+    @contextmanager
+    def _source(self, X: Any, y: Any, sample_weight: Any) -> Iterator[DaskSource]:
+        """The partitions, for the time of a fit."""
         parts = partitions_of(X, y, sample_weight)
         with _client(self.client) as client:
             source = DaskSource(client, parts)
+            source.named = X._meta if is_frame(X) else None
             try:
-                self._fit(source, None, None)
+                yield source
             finally:
                 source.close()
-        _check_feature_names(self, X._meta if is_frame(X) else np.empty((0, 0)), reset=True)
-        return self
 
     # --- predictions -----------------------------------------------------------------------------
 

@@ -135,7 +135,10 @@ class DaskSource(Source):
                     return dict(zip(numbers, self._gathered(futures, self._stuck), strict=True))
                 except _HomeLostError:
                     pass
-            for number in self._stuck():
+            stuck = self._stuck()
+            for number in stuck:  # all of them first: what Dask knows, it does not assign anew
+                self._taken[number].release()
+            for number in stuck:
                 self._take_again(number)
 
     def _begin(self, receipts: dict[int, Receipt]) -> None:
@@ -195,14 +198,18 @@ class DaskSource(Source):
                         )  # fmt: skip
                 joined = join(futures)  # type: ignore[arg-type]
                 roots = joined if isinstance(joined, list) else [joined]
-                self._wait([*roots, *futures], self._homeless)  # type: ignore[list-item]
+                moving = {one.key for one in [*roots, *sent] if isinstance(one, Future)}
+                self._wait(
+                    [*roots, *futures],  # type: ignore[list-item]
+                    lambda moving=moving: self._homeless() or moving & self._left_behind(),  # type: ignore[misc]
+                )
                 failed, not_kept = self._failed(futures)
                 lost = self._homeless() | failed
                 if not lost and all(root.status == "finished" for root in roots):
                     found = self._gathered(roots, self._homeless)
                     self._losses.clear()  # it goes on
                     return found if joined is roots else found[0]
-                if not lost:
+                if not lost or any(isinstance(one, Future) and not one.done() for one in sent):
                     sent, lost = None, set(range(self.n))  # what was sent was lost, or a sum
             except _HomeLostError:
                 lost = self._homeless()
@@ -267,23 +274,36 @@ class DaskSource(Source):
     def _stuck(self) -> set[int]:
         """Partitions that are about to be taken over by a worker that takes no tasks any more."""
         there = self._running()
-        coming = {m: one.key for m, one in enumerate(self._taken) if one.status in COMING}
-        if not self._anywhere:
-            return {m for m in coming if self._homes[m] not in there}
-        paused = self._paused.keys() - there  # where Dask leaves what it has assigned to them
-        if not coming or not paused:
+        coming = {m for m, one in enumerate(self._taken) if one.status in COMING}
+        stuck = set() if self._anywhere else {m for m in coming if self._homes[m] not in there}
+        if (coming := coming - stuck) and (left := self._left_behind()):
+            stuck |= {m for m in coming if not left.isdisjoint(self._keys(m))}
+        return stuck
+
+    def _left_behind(self) -> set[Any]:
+        """Tasks of workers that have paused for long: Dask leaves them what it assigned to them."""
+        paused = self._paused.keys() - self._running()
+        if not paused:
             return set()
         processing = self.client.processing()
-        waiting = {key for name in paused for key in processing.get(name, ())}
-        return {m for m, key in coming.items() if key in waiting}
+        return {key for name in paused for key in processing.get(name, ())}
+
+    def _keys(self, number: int) -> set[Any]:
+        """What a partition is taken over by, and all that its data are computed from."""
+        keys = {self._taken[number].key}
+        for one in self._data[number]:
+            if isinstance(one, Delayed):
+                graph: Any = one.__dask_graph__()
+                keys |= graph.cull(set(one.__dask_keys__())).to_dict().keys()
+        return keys
 
     def _least_busy(self, there: set[str]) -> str:
         """Where the fewest partitions are; of several, the first by name."""
         busy = Counter(home for home in self._homes if home)
         return min(sorted(there), key=lambda home: (home in self._paused, busy[home]))
 
-    def _wait(self, futures: Sequence[Future], lost: Callable[[], set[int]]) -> None:
-        """Until all futures are done, one has failed, or a home is lost."""
+    def _wait(self, futures: Sequence[Future], lost: Callable[[], set[Any]]) -> None:
+        """Until all futures are done, one has failed, or something is lost."""
         looked = time.monotonic()
         while pending := [one for one in futures if one.status in COMING]:
             if any(one.status in GONE for one in futures):

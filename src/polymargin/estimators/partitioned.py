@@ -9,23 +9,25 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, column_or_1d
+from sklearn.utils.validation import _check_feature_names, check_array, column_or_1d
 
 from polymargin.arrays import Attributes, Matrix, precisions
 from polymargin.data import as_rows
 from polymargin.estimators._base import Prepared
 from polymargin.estimators._parameters import parameter, with_parameters
 from polymargin.estimators._target import EncodedTarget, class_weights, costs, too_few_classes
+from polymargin.estimators._threads import alone
 from polymargin.estimators.compat import check_sample_weight
 from polymargin.estimators.linear import LinearMulticlassSVC, check_overflow
 from polymargin.solvers import Checkpoint, DualSolver
@@ -181,6 +183,8 @@ def joint_shape(summaries: list[Summary]) -> tuple[int, np.dtype]:
 class Source(Partitions):
     """Partitions that can still be looked at before they are made into parts."""
 
+    named: Any = None  # a frame of any rows, where the features have names
+
     @abstractmethod
     def look(self) -> list[Summary]:
         """What there is in each."""
@@ -224,6 +228,12 @@ class PartitionedLinearSVC(LinearMulticlassSVC):
 
     _unit_of_work = "rounds"
 
+    @alone
+    @_fit_context(prefer_skip_nested_validation=True)
+    def _fit_on(self, source: AbstractContextManager[Source]) -> Self:
+        with source as parts:
+            return self._fit(parts, None, None)
+
     def _prepare(  # type: ignore[override]
         self, X: Source, y: None, sample_weight: None, *, C: float
     ) -> Prepared[Any]:
@@ -245,6 +255,7 @@ class PartitionedLinearSVC(LinearMulticlassSVC):
         summaries = X.look()
         labels, totals = joint_labels(summaries)
         self.n_features_in_, dtype = joint_shape(summaries)
+        _check_feature_names(self, np.empty((0, 0)) if X.named is None else X.named, reset=True)
         weights = class_weights(self.class_weight, labels, np.arange(len(labels)), totals)
         kept = (weights > 0) & (totals > 0)
         if np.count_nonzero(kept) < 2:

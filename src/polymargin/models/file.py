@@ -151,6 +151,8 @@ class ModelCard:
         What whoever saved the model noted.
     columns : list of (str, str) or None
         Columns of tables, and what becomes of each, where the model reads tables.
+    temperature : float or None
+        What scores are divided by for probabilities, where it was fitted.
 
     Examples
     --------
@@ -178,6 +180,7 @@ class ModelCard:
     written_with: dict[str, str]
     notes: dict[str, Note]
     columns: list[tuple[str, str]] | None = field(default=None, repr=False)
+    temperature: float | None = None
 
 
 def inspect_model(path: StrPath) -> ModelCard:
@@ -228,6 +231,7 @@ def inspect_model(path: StrPath) -> ModelCard:
             written_with=dict(archive.manifest.get("written_with", {})),
             notes=dict(archive.manifest.get("notes", {})),
             columns=_columns(steps[0], decoder),
+            temperature=decoder.decode(state.get("temperature_")),
         )
 
 

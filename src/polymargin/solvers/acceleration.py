@@ -23,7 +23,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from polymargin.arrays import Floats
-from polymargin.core import core
 from polymargin.problem import Problem
 from polymargin.solvers import audit
 from polymargin.solvers.checkpoint import Tree
@@ -220,7 +219,6 @@ class OuterLoop:
     def step(self) -> tuple[float, float]:
         """One outer step after a pass; returns ``||V||^2`` and ``||W - V||^2`` before it."""
         state = self._state
-        assert state.Y is not None
         root = math.sqrt(1.0 + state.kappa)
         self._passes += 1
         horizon = min(1.0 + CONSTANTS.memory * (root - 1.0), self._passes)
@@ -229,9 +227,7 @@ class OuterLoop:
             self._mean = state.new_weights()
             blend = 1.0
         beta = (root - 1.0) / (root + 1.0)
-        w, v, both = core.extrapolate(
-            state.W, state.Y, self._previous, self.primal_point, state.kappa, beta, blend
-        )
+        w, v, both = state.extrapolate(self._previous, self.primal_point, beta, blend)
         return v, max(0.0, w + v - 2.0 * both)
 
     def use(self, state: State) -> None:
@@ -262,7 +258,7 @@ class OuterLoop:
         if start_over:
             state.Y[:] = self._previous
         state.kappa = kappa
-        state.W[:] = (kappa * state.Y + V) / (1.0 + kappa)
+        state.set_from_dual(V)
 
     def state_dict(self) -> Tree:
         """What the passes so far have left; W, Y and ``kappa`` are the state's."""

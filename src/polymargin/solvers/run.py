@@ -22,6 +22,7 @@ from polymargin.solvers.engines.base import (
     SavedBest,
     Seen,
 )
+from polymargin.solvers.forecast import Forecast
 from polymargin.solvers.progress import History, Progress, Record, listeners
 from polymargin.solvers.show import Teller, telling
 from polymargin.solvers.stopping import Look, MostPasses, MostSeconds, Status, StoppingRule
@@ -30,11 +31,6 @@ from polymargin.solvers.stopping import Look, MostPasses, MostSeconds, Status, S
 # certificate looks at everyone
 LONGEST_WAIT = 12.0
 MOST_WAIT = 50
-# of the gap to what a pass of a kind sees of it
-FIRST_GUESS = {"full": 0.5, "short": 0.7, "newton": 1.0}
-# of what it fell from pass to pass: a fit of few passes need not see that it has converged
-LESS_THAN_BEFORE = 1.25
-MOST_GUESS = {"full": 1.0, "short": 2.0, "newton": 1.0}  # a short pass does not see all of the gap
 
 
 class Clock:
@@ -93,10 +89,7 @@ class Run(Generic[Model]):
         self.certificate = engine.known  # the latest
         self._certified = -1  # the pass of the latest one that looked at all examples
         self._visits = 0  # since then
-        self._everyone = 1  # visits of the longest pass
-        self._guess = dict(FIRST_GUESS)
-        self._falls = math.nan  # the gap of the last pass to that of the one before
-        self._before = math.nan  # gap that the last pass saw; NaN where it saw few
+        self._forecast = Forecast()
 
     # --- passes ----------------------------------------------------------------------------------
 
@@ -191,18 +184,12 @@ class Run(Generic[Model]):
 
     def _worth_certifying(self, seen: Seen) -> bool:
         self._visits += seen.n_visited
-        self._everyone = max(self._everyone, seen.n_visited)
-        many = seen.kind == "full" and 2 * seen.n_visited >= self._everyone
-        gap = seen.gap if many else math.nan
-        self._falls, self._before = gap / self._before if self._before > 0 else math.nan, gap
+        self._forecast.after_pass(seen)
         if math.isnan(seen.gap) and not seen.may_wait:
             return True
-        waited = self._visits >= LONGEST_WAIT * self._everyone
+        waited = self._visits >= LONGEST_WAIT * self._forecast.longest
         waited |= self.n_iter - max(0, self._certified) >= MOST_WAIT
-        guess = self._guess[seen.kind]
-        if self._falls > 0:
-            guess = min(guess, LESS_THAN_BEFORE * self._falls)
-        return (waited and not seen.may_wait) or self.rule.near(guess * seen.gap)
+        return (waited and not seen.may_wait) or self.rule.near(self._forecast.gap(seen))
 
     def _certificate_now(self) -> Certificate:
         self._engine_is_whole = False
@@ -212,8 +199,8 @@ class Run(Generic[Model]):
 
     def _certify(self, seen: Seen | None) -> None:
         found = self._certificate_now()
-        if seen is not None and seen.gap > 0:
-            self._guess[seen.kind] = min(MOST_GUESS[seen.kind], found.gap / seen.gap)
+        if seen is not None:
+            self._forecast.learn(seen, found.gap)
         self._note(found, seen)
         if self.rule.met(self._look(None)) and self.status is not Status.INTERRUPTED:
             self.status = Status.CONVERGED
@@ -283,9 +270,8 @@ class Run(Generic[Model]):
         state: Tree = {
             "n_iter": self.n_iter,
             "certified": self._certified,
-            "visits": [self._visits, self._everyone],
-            "guess": dict(self._guess),
-            "falls": [self._falls, self._before],
+            "visits": self._visits,
+            "forecast": self._forecast.state_dict(),
             "history": self.history.arrays(),
             "seconds": self.clock.total,
             "engine": self._savable.state_dict(),
@@ -313,11 +299,8 @@ class Run(Generic[Model]):
         has_best = "best" in state
         audit.require(self._certified <= n_iter, "it was certified after its last pass")
         audit.require(has_best == (self._certified >= 0), "it was certified without a model")
-        self._visits, self._everyone = state["visits"]
-        audit.require(type(self._visits) is type(self._everyone) is int, "its visits are none")
-        self._guess = {kind: audit.number(state["guess"], kind, 0.0) for kind in FIRST_GUESS}
-        self._falls, self._before = state["falls"]
-        audit.require(type(self._falls) is type(self._before) is float, "its gaps are none")
+        self._visits = audit.count(state, "visits")
+        self._forecast.load_state_dict(state["forecast"])
         self.history.restore(state["history"])
         self.clock.before = audit.number(state, "seconds", 0.0)
         saved = None

@@ -3,6 +3,10 @@
 With the proximal term of the accelerated outer loop (see :mod:`polymargin.solvers.acceleration`)
 the weights are ``W = (kappa Y + V) / (1 + kappa)`` with ``V = sum_i x_i a_i^T``; without it
 ``kappa = 0`` and ``W = V``.
+
+The constant feature couples all examples: every visit moves its weights, so it may move the others
+only half as far where it is as long as a row. It therefore has a strength of its own, ``kappa_0``,
+by which a sweep sees ``rho = (1 + kappa) / (1 + kappa_0)`` of its square; the outer loop moves it.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ _TILE = 512  # features that are turned at a time
 CACHE_LINE = 64
 ADDED_UP = 1e-14  # what rounding leaves of a sum, in parts of its terms
 HUGE_PAGE = 2 * 2**20
+CONSTANT_SHARE = 0.05  # of the rows' mean square, that sweeps see of the constant feature's
 
 
 def aligned_zeros(shape: tuple[int, int], dtype: DTypeLike) -> Floats:
@@ -70,6 +75,19 @@ def check_memory(loss: Loss, n: int, n_classes: int, dtype: np.dtype) -> None:
             f"{needed / 2**30:.3g} GB, and there are {there / 2**30:.3g} GB. Use float32 (half of "
             "it), fewer examples, partial_fit, or a hinge loss, whose dual is sparse."
         )
+
+
+def constant_share(problem: Problem) -> float:
+    """What sweeps see of the square of the constant feature, where there is one.
+
+    All of it where the dual is dense: entropies are so curved that a few passes do, fewer than the
+    outer loop takes to move the constant's weights.
+    """
+    chosen, square = problem.visited, problem.intercept_scaling**2
+    if not problem.has_intercept or len(chosen) == 0 or problem.loss.dense_dual:
+        return 1.0
+    mean = float(np.mean(problem.squared_norms[chosen])) - square
+    return min(1.0, CONSTANT_SHARE * mean / square) if mean > 0 else 1.0
 
 
 class SweepTotals(NamedTuple):
@@ -118,6 +136,7 @@ class State:
         self._rows, self.features = problem.rows.layout(self.ld)
         self.W = self.new_weights()  # a row per feature and one for the constant, padded classes
         self.kappa = 0.0  # strength of the proximal term
+        self._rho = constant_share(problem)
         self.Y: Floats | None = None  # its centre; None without one
         self.gap = np.zeros(n)  # each example's share when it was last looked at
         self.threshold = np.zeros(n, dtype)
@@ -173,6 +192,20 @@ class State:
         """``1 / (1 + kappa)``: what curvature and updates of W are multiplied with."""
         return 1.0 / (1.0 + self.kappa)
 
+    @property
+    def rho(self) -> float:
+        """What sweeps see of the constant feature's square; 1 without the proximal term."""
+        return self._rho if self.kappa > 0 else 1.0
+
+    @property
+    def strengths(self) -> list[tuple[slice, float]]:
+        """Rows of the weights, and their ``kappa``."""
+        if self.rho == 1.0:
+            return [(slice(None), self.kappa)]
+        last = len(self.W) - 1
+        kappa_0 = (1.0 + self.kappa) / self.rho - 1.0
+        return [(slice(0, last), self.kappa), (slice(last, None), kappa_0)]
+
     def pieces(self, order: Arranged | None = None) -> Iterator[Indices]:
         """An order (None: everyone), part by part; the engine holds the rows of the part."""
         for piece in self.problem.rows.pieces(order, self.gap):
@@ -186,7 +219,7 @@ class State:
         Modes: "rows", one at a time; "blocked", in blocks (the same iterates up to rounding), on
         `n_jobs` threads; "listed", only the classes in each example's dual row.
         """
-        return SweepTotals(*self._engine.sweep(self.W, order, mode, self.scale, n_jobs))
+        return SweepTotals(*self._engine.sweep(self.W, order, mode, self.scale, self.rho, n_jobs))
 
     def cut_classes(self, ranges: int) -> None:
         """Cut the classes into ranges that threads can own; only where they are not coupled."""
@@ -227,7 +260,7 @@ class State:
         for _ in self.pieces():
             self._engine.evaluate(W, n_jobs, losses, self.gap, factors, sums)
             if V is not None:
-                self._engine.rebuild(V, 0, self.problem.n_classes)
+                self._engine.rebuild(V, 0, self.problem.n_classes, n_jobs)
         return losses
 
     def dual_sum(self) -> float:
@@ -238,21 +271,40 @@ class State:
         """``V = sum_i x_i a_i^T``, from W."""
         if self.Y is None:
             return self.W
-        return (1.0 + self.kappa) * self.W - self.kappa * self.Y
+        V = self.new_weights()
+        for rows, kappa in self.strengths:
+            V[rows] = (1.0 + kappa) * self.W[rows] - kappa * self.Y[rows]
+        return V
 
     def set_from_dual(self, V: Floats) -> None:
         """W from this V."""
         if self.Y is None:
             self.W[:] = V
-        else:
-            self.W[:] = (self.kappa * self.Y + V) * self.dtype.type(self.scale)
+            return
+        for rows, kappa in self.strengths:
+            self.W[rows] = (kappa * self.Y[rows] + V[rows]) * self.dtype.type(1.0 / (1.0 + kappa))
+
+    def extrapolate(
+        self, previous: Floats, mean: Floats, beta: float, blend: float
+    ) -> tuple[float, float, float]:
+        """The outer step: ``||W||^2``, ``||V||^2`` and ``W.V`` before it."""
+        assert self.Y is not None
+        total = np.zeros(3)
+        for at, kappa in self.strengths:
+            W, Y, before, blended = self.W[at], self.Y[at], previous[at], mean[at]
+            total += self._engine.extrapolate(
+                W, Y, before, blended, kappa, beta, blend, self.n_jobs
+            )
+        return float(total[0]), float(total[1]), float(total[2])
 
     def rebuild(self) -> Floats:
         """``V = sum_i x_i a_i^T`` from the dual, accumulated in double, in the dtype of X."""
         V = self.new_weights()
         if self.dtype == np.float64:
             for _ in self.pieces():
-                self._engine.rebuild(np.asarray(V, np.float64), 0, self.problem.n_classes)
+                self._engine.rebuild(
+                    np.asarray(V, np.float64), 0, self.problem.n_classes, self.n_jobs
+                )
             return V
         width = max(1, _REBUILD_BYTES // (8 * max(1, len(V))))
         if not self.problem.rows.is_whole:
@@ -261,9 +313,19 @@ class State:
             last = min(first + width, self.problem.n_classes)
             block = np.zeros((len(V), last - first))
             for _ in self.pieces():
-                self._engine.rebuild(block, first, last)
+                self._engine.rebuild(block, first, last, self.n_jobs)
             V[:, first:last] = block
         return V
+
+    def spread_weights(self) -> Floats:
+        """V where every ``p_ij`` of a wrong class is ``c_i``; of a coupled loss, rows in memory."""
+        V = self.new_weights()
+        self._engine.spread_weights(V)
+        return V
+
+    def spread_dual(self, share: float) -> None:
+        """Set every ``p_ij`` of a wrong class to `share` of ``c_i``, where the dual is dense."""
+        self._engine.spread_dual(share)
 
     def dual_block(self) -> sparse.csr_array:
         """The dual ``p`` as CSR, (n, classes)."""
@@ -312,7 +374,9 @@ class State:
         """
         if self.dtype == np.float32:
             return
-        centre = 0.0 if self.Y is None else self.kappa * math.sqrt(squared_norm(self.Y))
+        centre = self.strengths[-1][1] * (
+            0.0 if self.Y is None else math.sqrt(squared_norm(self.Y))
+        )
         V, problem = self.rebuild(), self.problem
         room = audit.ROUNDING[8] * (centre + math.sqrt(squared_norm(V)))
         room += ADDED_UP * float(problem.c @ np.sqrt(problem.squared_norms))
@@ -370,6 +434,8 @@ def stored_dual(
 def exported_dual(engine: Blocks, n: int, n_classes: int, dtype: np.dtype) -> sparse.csr_array:
     """The dual ``p`` as CSR, (n, classes)."""
     indptr, classes, values = stored_dual(engine, n, dtype, zeros=False)
+    if indptr[-1] <= np.iinfo(np.int32).max:
+        indptr = indptr.astype(np.int32)  # or SciPy copies the classes, to have one type for both
     p = sparse.csr_array((values, classes, indptr), shape=(n, n_classes))
     p.sort_indices()
     return p

@@ -26,6 +26,7 @@ from polymargin.solvers.acceleration import OuterLoop, initial_kappa, is_redunda
 from polymargin.solvers.certificate import Certificate, relative_gap, squared_norm
 from polymargin.solvers.checkpoint import Tree
 from polymargin.solvers.engines.base import Best, SavableEngine, SavedBest, Seen
+from polymargin.solvers.engines.shown import Shown
 from polymargin.solvers.newton.follow_up import FollowUp
 from polymargin.solvers.newton.handover import may_follow
 from polymargin.solvers.precision import Trust, starts_in_single, take_over
@@ -33,7 +34,8 @@ from polymargin.solvers.sequential import SequentialSchedule
 from polymargin.solvers.sharing import class_ranges
 from polymargin.solvers.shrinking import AdaptiveSchedule
 from polymargin.solvers.solution import DualSolution, best_factor, check_start, feasible_block
-from polymargin.solvers.state import Pass, State, SweepTotals, as_shown, converted
+from polymargin.solvers.spread import spread_start
+from polymargin.solvers.state import Pass, State, SweepTotals, converted
 
 if TYPE_CHECKING:
     from polymargin.solvers.dual import DualSolver
@@ -46,10 +48,6 @@ MANY_VECTORS = 16
 SEVERAL_VECTORS = 8
 LONG_ROW = 64
 FEW_PASSES = 5  # so few are not accelerated
-# by how much the primal point may be too short, in parts of the estimated gap
-SHORT_BY = np.array([0.1, 0.2, 0.35])
-FEW_EXAMPLES = 200  # so few that certificates look at multiples as they are rounded
-NO_MULTIPLES = np.empty(0)
 NOTHING = SweepTotals(0.0, 0.0, 0.0, 0, 0)
 Schedule = AdaptiveSchedule | SequentialSchedule
 
@@ -100,6 +98,7 @@ class LinearEngine(SavableEngine[LinearModel]):
         self.n_jobs = n_jobs
         self._rng = rng
         self._few = not settings.certify and max_iter <= FEW_PASSES
+        self._whole = "full" if problem.loss.flat else "smooth"  # the kind of passes
         single = starts_in_single(problem, settings)
         self._double: State | None = None  # for certificates meanwhile
         self._trust = Trust()  # in single precision
@@ -129,7 +128,7 @@ class LinearEngine(SavableEngine[LinearModel]):
         self._dual_sum = self.state.dual_sum()
         self._v: float | None = None  # ||V||^2, where the last pass computed it
         self._estimate = math.nan  # of the relative gap, by the last pass
-        self._factor = 1.0  # the multiple of the primal point that was certified last
+        self._shown: Shown | None = None  # what was certified last, while nothing has moved
 
     # --- where it begins -------------------------------------------------------------------------
 
@@ -137,11 +136,16 @@ class LinearEngine(SavableEngine[LinearModel]):
         """Warm start, and the outer loop if the problem asks for one.
 
         From zero weights the first pass goes furthest without it, unless it alone solves a proximal
-        problem well.
+        problem well; also where the others have yet to make up for examples taken out of a start.
         """
+        taken_out = False
         if start is not None:
             self._take_over(start)
-        self._first_is_plain = start is None and not is_redundant(self.state)
+            taken_out = bool((start.c[self.problem.c == 0] > 0).any())
+        elif self.problem.loss.dense_dual and self.problem.rows.is_whole:
+            self._dual_sum = spread_start(self.state)
+        cold = start is None and not is_redundant(self.state)
+        self._first_is_plain = cold or taken_out
         if not self._first_is_plain:
             self._accelerate()
 
@@ -191,16 +195,16 @@ class LinearEngine(SavableEngine[LinearModel]):
 
     def advance(self, goal: float, out_of_time: Callable[[], bool]) -> Seen:
         """One pass, and a step of the outer loop; or a step of the Newton phase."""
+        self._shown = None
         if self.newton is not None and self.newton.has_begun:
             return self._newton_step(self.newton, out_of_time)
-        self._factor = 1.0
         self._settle()
         if self._in_single and self._trust.is_over(self._estimate):
             self._to_double()
         visits = self.plan.next_pass()
         totals = self._sweep(visits, out_of_time)
         self.plan.after(visits, totals)
-        kind, n_visited = "full" if visits.full else "short", len(visits.order)
+        kind, n_visited = self._whole if visits.full else "short", len(visits.order)
         if not visits.full and self.settings.schedule == "sdm":
             if self.outer is not None:
                 self.outer.step()
@@ -356,12 +360,9 @@ class LinearEngine(SavableEngine[LinearModel]):
             return self.newton.primal_point
         return self.state.W if self.outer is None else self.outer.primal_point
 
-    @property
-    def _shown(self) -> Floats:
+    def _show(self) -> Shown:
         """The primal point, as the model of it is."""
-        if self._in_single:
-            return converted(self._point, self._exact)
-        return as_shown(self._point, self.problem.n_classes)
+        return Shown(self._point, self._exact)
 
     def certify(self) -> Certificate:
         """Exact objectives of the primal point and the dual; wakes the examples that violate."""
@@ -374,7 +375,7 @@ class LinearEngine(SavableEngine[LinearModel]):
         state = self.state
         state.kappa, state.Y, self.outer, self.newton = 0.0, None, None, None
         self._rebuilt, self._v = None, None
-        self._estimate, self._factor = math.nan, 1.0
+        self._estimate, self._shown = math.nan, None
         if not self._in_single:  # else the certificate does it, in double
             state.set_from_dual(state.rebuild())
 
@@ -393,8 +394,8 @@ class LinearEngine(SavableEngine[LinearModel]):
             if self.outer is None or self.problem.rows.is_whole:
                 V = state.rebuild()
             else:  # the primal point does not depend on it, and so the rows are read once
-                summed, point = np.zeros((len(state.W), self.problem.n_classes)), self._shown
-                losses = state.evaluate(point, self.n_jobs, V=summed)
+                summed, shown = np.zeros((len(state.W), self.problem.n_classes)), self._show()
+                losses = state.evaluate(shown.weights, self.n_jobs, V=summed)
                 V = state.new_weights()
                 V[:, : self.problem.n_classes] = summed
             v = squared_norm(V)
@@ -402,9 +403,10 @@ class LinearEngine(SavableEngine[LinearModel]):
         elif v is None:
             v = squared_norm(state.dual_weights())
         if losses is None:
-            primal, self._factor = self._best_multiple(state, self._shown)
+            primal = self._primal()
         else:
-            primal = 0.5 * squared_norm(point) + float(losses.sum())
+            self._shown, w = shown, squared_norm(shown.weights)
+            primal = 0.5 * w + float(losses.sum())
         self._dual_sum = state.dual_sum()
         return Certificate(primal, self._dual_sum - 0.5 * v + self.problem.constant_loss)
 
@@ -415,7 +417,7 @@ class LinearEngine(SavableEngine[LinearModel]):
         V = self._rebuilt = double.rebuild()
         if self.outer is None:  # then W is the primal point
             self._settle()
-        primal, self._factor = self._best_multiple(double, self._shown)
+        primal = self._primal()
         state.gap[:] = double.gap
         self._dual_sum = double.dual_sum()  # that of the same numbers
         dual = self._dual_sum - 0.5 * squared_norm(V) + self.problem.constant_loss
@@ -423,43 +425,16 @@ class LinearEngine(SavableEngine[LinearModel]):
         self._trust.after_certificate(found.gap, self._estimate)
         return found
 
-    def _best_multiple(self, state: State, point: Floats) -> tuple[float, float]:
-        """The primal value of the best multiple of a point, and which it is.
-
-        While the dual grows, W is too short, and the losses of all examples that end up at their
-        margins suffer from it. Losses at several multiples cost little more than those at one. The
-        weights of a model in float32 are the multiple rounded, which moves P by 1e-8 to 1e-7 of it;
-        of few examples, where one margin may be what is left of large numbers, more.
-        """
-        factors, estimate = NO_MULTIPLES, self._estimate
-        loss = self.problem.loss
-        if self.settings.certify and loss.flat and loss.is_cheap and math.isfinite(estimate):
-            factors = (1.0 + estimate * SHORT_BY).astype(point.dtype).astype(np.float64)
-        sums = np.zeros(len(factors))
-        losses = state.evaluate(point, self.n_jobs, factors=factors, sums=sums)
-        w = squared_norm(point)
-        primal, values = 0.5 * w + float(losses.sum()), 0.5 * w * factors**2 + sums
-        if not (values < primal).any():
-            return primal, 1.0
-        best = int(np.argmin(values))
-        value, factor = float(values[best]), float(factors[best])
-        if point.dtype == np.float32 and len(losses) <= FEW_EXAMPLES:
-            multiple, shares = state.like_weights(point), state.gap.copy()
-            multiple *= multiple.dtype.type(factor)
-            losses = state.evaluate(multiple, self.n_jobs)
-            value = 0.5 * squared_norm(multiple) + float(losses.sum())
-            state.gap[:] = shares  # whom to wake is the point's to say
-        return (value, factor) if value < primal else (primal, 1.0)
+    def _primal(self) -> float:
+        """The primal value of what is shown from now on, while nothing moves."""
+        self._shown, loss = self._show(), self.problem.loss
+        several = self.settings.certify and loss.flat and loss.is_cheap
+        return self._shown.primal(self.n_jobs, self._estimate if several else math.nan)
 
     def model(self, *, copy: bool) -> LinearModel:
         """The primal point and the dual."""
-        point, exact = self._shown, self._exact
-        copy = copy and point is self._point
-        if self._factor != 1.0:
-            point = point * exact.dtype.type(self._factor)
-        elif copy:
-            point = point.copy()
-        return LinearModel(point, exact.dual_block())
+        shown = self._show() if self._shown is None else self._shown
+        return LinearModel(shown.taken(copy=copy), self._exact.dual_block())
 
     # --- checkpoints -----------------------------------------------------------------------------
 
@@ -515,7 +490,8 @@ class LinearEngine(SavableEngine[LinearModel]):
             return None
         state = self.state
         found, centre = squared_norm(state.dual_weights()), state.Y
-        size = found if centre is None else found + (state.kappa**2) * squared_norm(centre)
+        kappa = state.strengths[-1][1]  # the largest
+        size = found if centre is None else found + kappa**2 * squared_norm(centre)
         room = audit.ROUNDING[state.dtype.itemsize] * size
         close = isinstance(v, float) and abs(v - found) <= room
         audit.require(close, "the norm of its weights is another")

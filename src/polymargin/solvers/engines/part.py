@@ -132,6 +132,7 @@ class Part:
         return self._birth, self._changes
 
     def _changed(self) -> None:
+        """Called before the dual changes: Ctrl-C may come any time."""
         self._changes += 1
         if self._newton is not None:
             self._newton.forget()
@@ -176,9 +177,9 @@ class Part:
         state.W[:] = self._local(state, W)
         state.kappa = 1.0 / scale - 1.0
         visits = self._plan.next_pass()
+        self._changed()
         totals = state.sweep(visits.order, self._mode)
         self._plan.after(visits, totals)
-        self._changed()
         return self._share(self._seen(totals.gap, len(visits.order)))
 
     def held(self) -> Share:
@@ -264,8 +265,8 @@ class Part:
     def set_dual(self, p: sparse.csr_array) -> None:
         """Take over a dual."""
         if self._state is not None:
-            self._state.set_dual(p)
             self._changed()
+            self._state.set_dual(p)
 
     def digest(self) -> str:
         """A hash of rows, labels and costs."""

@@ -178,9 +178,10 @@ class PartitionEngine(SavableEngine[PartitionModel]):
 
     def _take(self, total: Share) -> Share:
         """V, and with it W, as the partitions say."""
+        self._versions = ()  # until all of it is taken
         self._V[:, : self.common.n_classes] = total.V
-        self._versions = tuple(one.version for one in total.seen)
         self._dual_sum = math.fsum(one.dual_sum for one in total.seen)
+        self._versions = tuple(one.version for one in total.seen)
         self._follow()
         return total
 
@@ -232,14 +233,12 @@ class PartitionEngine(SavableEngine[PartitionModel]):
         point = self._sent(self._shown)
         for _ in range(MOST_ATTEMPTS):
             seen = self.parts.call("evaluate", point)
-            versions = tuple(one.version for one in seen)
+            agree = tuple(one.version for one in seen) == self._versions
             if self._keep_dual:
                 duals = self.parts.call("signed_dual")
                 self._kept = [dual for dual, _ in duals]
-                versions = (
-                    tuple(version for _, version in duals) if versions == self._versions else ()
-                )
-            if versions == self._versions:
+                agree &= tuple(version for _, version in duals) == self._versions
+            if agree:
                 primal = 0.5 * squared_norm(point) + math.fsum(one.value for one in seen)
                 v = squared_norm(self._V)
                 return Certificate(primal, self._dual_sum - 0.5 * v + self._constant_loss)

@@ -87,7 +87,7 @@ class FollowUp:
             return
         V, state.kappa, state.W[:] = state.W.copy(), self._kappa, point
         outer.begin_again(kappa)
-        state.W[:] = (state.kappa * point + V) * state.dtype.type(state.scale)
+        state.set_from_dual(V)
 
     def state_dict(self) -> Tree:
         """What the passes and steps so far have left."""

@@ -94,7 +94,11 @@ def test_how_much_is_held_back():
     assert states.constant_share(make_problem("crammer_singer")) == 1.0  # no constant
     assert states.constant_share(make_problem("softmax", bias=10.0)) == 1.0
     plain = State(make_problem("crammer_singer", bias=10.0))
-    assert plain.rho == 1.0  # without the proximal term there is nothing to make up for it
+    assert plain.rho == 1.0  # without the outer loop there is nothing to make up for it
+    plain.kappa = 1.5  # as partitions set it, whose weights somebody else extrapolates
+    assert plain.rho == 1.0
+    plain.Y = plain.new_weights()
+    assert plain.rho < 1.0
 
 
 @pytest.mark.parametrize("name", ["crammer_singer", "weston_watkins", "one_vs_rest", "top_k_beta"])

@@ -194,8 +194,8 @@ class State:
 
     @property
     def rho(self) -> float:
-        """What sweeps see of the constant feature's square; 1 without the proximal term."""
-        return self._rho if self.kappa > 0 else 1.0
+        """What sweeps see of the constant feature's square; all of it without an outer loop."""
+        return self._rho if self.Y is not None and self.kappa > 0 else 1.0
 
     @property
     def strengths(self) -> list[tuple[slice, float]]:

@@ -79,7 +79,7 @@ def test_an_engine_refuses_a_second_thread():
 
     def work():
         for _ in range(200):
-            use(engine.sweep, W, order, "rows", 1.0, 1)
+            use(engine.sweep, W, order, "rows", 1.0, 1.0, 1)
             if refusals:
                 return
 

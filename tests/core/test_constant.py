@@ -1,6 +1,7 @@
 """Sweeps that hold the constant feature back: rho of its square in curvature and updates."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -117,3 +118,21 @@ def test_the_same_optimum_in_fewer_passes(name, bias, monkeypatch):
     assert ours.certificate.primal <= other.certificate.primal * (1 + 1e-5)
     assert ours.certificate.dual <= other.certificate.primal
     assert ours.n_iter < other.n_iter
+
+
+@pytest.mark.parametrize("start_over", [1e-3, 1e-4])
+def test_a_warm_start_keeps_the_intercept(start_over):
+    """Without it the constant's weights would begin with what the dual says of them."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 300)) * (rng.random((600, 300)) < 0.05)
+    X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-9)
+    y = rng.integers(12, size=600).astype(np.int32)
+    problem = Problem(X, y, np.full(600, 3.0), make_problem("crammer_singer").loss, 12, 1.0)
+    solver = DualSolver(newton=False)
+    found = solver.solve(problem, tol=start_over, random_state=0, max_iter=5_000)
+    again = solver.solve(problem, tol=start_over, random_state=0, start=found)
+    forgot = replace(found, intercept=np.zeros_like(found.intercept))
+    slower = solver.solve(problem, tol=start_over, random_state=0, start=forgot)
+    assert again.certificate.gap <= start_over and slower.certificate.gap <= start_over
+    assert again.n_iter <= slower.n_iter
+    assert again.n_iter < found.n_iter / 3

@@ -13,6 +13,7 @@ import copy
 import pickle
 import tempfile
 import threading
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -434,6 +435,14 @@ def prepared(prepare: Prepare) -> Iterator[tuple[Path, Attempt]]:
         yield folder, prepare(folder)
 
 
+def ends_with(n_threads: int) -> bool:
+    """Whether there are no more threads than this, or soon: one told to end may be reading yet."""
+    deadline = time.monotonic() + 60.0
+    while threading.active_count() > n_threads and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return threading.active_count() <= n_threads
+
+
 def what_is_wrong(one: Attempt, ctrl_c: CtrlC) -> str | None:
     """Make the call and interrupt it; what was wrong, if anything was."""
     n_threads, settings = threading.active_count(), get_config()
@@ -453,7 +462,7 @@ def what_is_wrong(one: Attempt, ctrl_c: CtrlC) -> str | None:
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         return f"afterwards {type(error).__name__}: {error} ({where.name}, line {where.lineno})"
-    if threading.active_count() > n_threads:
+    if not ends_with(n_threads):
         return "a thread was left behind"
     return None
 

@@ -216,6 +216,20 @@ class OuterLoop:
         grows = self._control.grows
         self._begin(kappa if grows else math.sqrt(kappa * self._state.kappa), grows=grows)
 
+    def begin_constant(self, intercept: Floats) -> None:
+        """Start from this intercept where the constant is held back.
+
+        Its weights then follow the centre more than the dual, which may be far from them.
+        """
+        state, k = self._state, self._state.problem.n_classes
+        if state.rho == 1.0 or intercept.shape != (k,):
+            return
+        assert state.Y is not None
+        V = state.dual_weights()
+        state.Y[-1, :k] = intercept / state.problem.intercept_scaling
+        self._previous[-1] = state.Y[-1]
+        state.set_from_dual(V)
+
     def step(self) -> tuple[float, float]:
         """One outer step after a pass; returns ``||V||^2`` and ``||W - V||^2`` before it."""
         state = self._state

@@ -33,7 +33,13 @@ from polymargin.solvers.precision import Trust, starts_in_single, take_over
 from polymargin.solvers.sequential import SequentialSchedule
 from polymargin.solvers.sharing import class_ranges
 from polymargin.solvers.shrinking import AdaptiveSchedule
-from polymargin.solvers.solution import DualSolution, best_factor, check_start, feasible_block
+from polymargin.solvers.solution import (
+    DualSolution,
+    Solution,
+    best_factor,
+    check_start,
+    feasible_block,
+)
 from polymargin.solvers.spread import spread_start
 from polymargin.solvers.state import Pass, State, SweepTotals, converted
 
@@ -142,12 +148,14 @@ class LinearEngine(SavableEngine[LinearModel]):
         if start is not None:
             self._take_over(start)
             taken_out = bool((start.c[self.problem.c == 0] > 0).any())
-        elif self.problem.loss.dense_dual and self.problem.rows.is_whole:
+        elif self.problem.loss.dense_dual and self.problem.rows.is_whole and not self._few:
             self._dual_sum = spread_start(self.state)
         cold = start is None and not is_redundant(self.state)
         self._first_is_plain = cold or taken_out
         if not self._first_is_plain:
             self._accelerate()
+            if self.outer is not None and isinstance(start, Solution):
+                self.outer.begin_constant(start.intercept)
 
     def _accelerate(self) -> None:
         choice = self.settings.acceleration

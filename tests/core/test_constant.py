@@ -92,6 +92,7 @@ def test_how_much_is_held_back():
         share = states.constant_share(problem)
         assert share * bias**2 == pytest.approx(states.CONSTANT_SHARE * mean, rel=1e-6)
     assert states.constant_share(make_problem("crammer_singer", bias=1e-3)) == 1.0
+    assert states.constant_share(make_problem("crammer_singer", bias=1e9)) == 1.0
     assert states.constant_share(make_problem("crammer_singer")) == 1.0  # no constant
     assert states.constant_share(make_problem("softmax", bias=10.0)) == 1.0
     plain = State(make_problem("crammer_singer", bias=10.0))

@@ -36,6 +36,7 @@ CACHE_LINE = 64
 ADDED_UP = 1e-14  # what rounding leaves of a sum, in parts of its terms
 HUGE_PAGE = 2 * 2**20
 CONSTANT_SHARE = 0.05  # of the rows' mean square, that sweeps see of the constant feature's
+LARGEST_CONSTANT = 1e6  # its square to the rows': above it, what is left of a sum is rounding
 
 
 def aligned_zeros(shape: tuple[int, int], dtype: DTypeLike) -> Floats:
@@ -87,7 +88,9 @@ def constant_share(problem: Problem) -> float:
     if not problem.has_intercept or len(chosen) == 0 or problem.loss.dense_dual:
         return 1.0
     mean = float(np.mean(problem.squared_norms[chosen])) - square
-    return min(1.0, CONSTANT_SHARE * mean / square) if mean > 0 else 1.0
+    if not mean * LARGEST_CONSTANT >= square:
+        return 1.0
+    return min(1.0, CONSTANT_SHARE * mean / square)
 
 
 class SweepTotals(NamedTuple):

@@ -22,4 +22,4 @@ def register() -> None:
 
 
 def _of_attributes(value: object) -> int:
-    return sum(sizeof(one) for one in vars(value).values())
+    return sum(sizeof(one) for one in list(vars(value).values()))

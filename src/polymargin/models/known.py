@@ -106,7 +106,7 @@ def encode_object(value: Any, where: str, encoder: Encoder) -> Json:
     private, left = prepared.PRIVATE.get(type(value), ()), prepared.rebuilt(type(value))
     state = {
         key: prepared.portable(one)
-        for key, one in vars(value).items()
+        for key, one in dict(vars(value)).items()  # others may be fitting it
         if key in private or (_ATTRIBUTE.fullmatch(key) and key not in (*params, *left))
     }
     if isinstance(value, LinearMulticlassSVC) and fitted:  # computed on demand along a stream

@@ -184,7 +184,7 @@ class StreamModel:
         return weights
 
     def __getstate__(self) -> Attributes:
-        state = {name: value for name, value in self.__dict__.items() if name != "_engine"}
+        state = {name: value for name, value in dict(self.__dict__).items() if name != "_engine"}
         columns = self._engine.W.shape[1]
         return state | {"_columns": columns, "_state": self._engine.export_state()}
 

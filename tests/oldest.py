@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -31,7 +32,8 @@ def oldest_versions(pyproject: Path) -> list[str]:
     for text in others:
         if ">=" not in text and "==" not in text.partition(";")[0]:
             raise ValueError(f"{text!r} in {pyproject.name} has no lower bound.")
-    return sorted(text.replace(">=", "==", 1) for text in others)
+    named = (re.sub(r"\[.*?\]", "", text) for text in others)  # constraints have no extras
+    return sorted(text.replace(">=", "==", 1) for text in named)
 
 
 if __name__ == "__main__":

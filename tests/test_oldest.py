@@ -16,7 +16,7 @@ name = "package"
 dependencies = ["numpy>=2.0", "joblib>=1.3"]
 [project.optional-dependencies]
 test = ["package[plot]", "numpy>=2.0", "other>=1.2.3; sys_platform != 'win32'"]
-plot = ["matplotlib>=3.9"]
+plot = ["matplotlib[extra]>=3.9"]
 dev = ["ruff==0.1"]
 """
 
